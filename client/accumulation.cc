@@ -21,22 +21,22 @@ Attrs SumOf(const Variable& variable) {
   return {{"dtype", variable.dtype()}, {"shape", variable.shape()}, {"reduction_type", "SUM"}};
 }
 
-Gradient Dense(const VariableGradient& g, Output always, Output count, Outputs* added) {
+Gradient Dense(const VariableGradient& g, Output newest_step, Output count, Outputs* added) {
   Program& program = g.variable.program();
   const Output sum =
       CallIn(program, "ResourceConditionalAccumulator", {}, SumOf(g.variable), "gradient_sum");
-  added->push_back(Call("ResourceAccumulatorApplyGradient", {sum, always, g.gradient.values}));
+  added->push_back(Call("ResourceAccumulatorApplyGradient", {sum, newest_step, g.gradient.values}));
   return Call("ResourceAccumulatorTakeGradient", {sum, count}, {{"dtype", g.variable.dtype()}});
 }
 
-Gradient Sparse(const VariableGradient& g, Output always, Output count, Outputs* added) {
+Gradient Sparse(const VariableGradient& g, Output newest_step, Output count, Outputs* added) {
   Program& program = g.variable.program();
   const Output sum =
       CallIn(program, "SparseConditionalAccumulator", {}, SumOf(g.variable), "gradient_sum");
   const Output shape = Cast(g.gradient.dense_shape, DType::kInt64);
   const Output indices = Cast(g.gradient.indices, DType::kInt64);
   added->push_back(Call("SparseAccumulatorApplyGradient",
-                        {sum, always, indices, g.gradient.values, shape},
+                        {sum, newest_step, indices, g.gradient.values, shape},
                         {{"has_known_shape", true}}));
   const Outputs taken =
       CallN("SparseAccumulatorTakeGradient", {sum, count}, {{"dtype", g.variable.dtype()}});
@@ -59,11 +59,11 @@ Accumulation AccumulateGradients(Program& program, const std::vector<VariableGra
       made.gradients.push_back(g);
       continue;
     }
-    const auto beside = program.ColocateWith(g.variable.handle());
-    const Output always = LargestStep(program);
+    const auto device_scope = program.ColocateWith(g.variable.handle());
+    const Output newest_step = LargestStep(program);
     const Output required = Constant(program, Tensor::Scalar(count));
-    Gradient mean = g.gradient.sparse() ? Sparse(g, always, required, &added)
-                                        : Dense(g, always, required, &added);
+    Gradient mean = g.gradient.sparse() ? Sparse(g, newest_step, required, &added)
+                                        : Dense(g, newest_step, required, &added);
     mean.values = mean.values / static_cast<double>(count);
     made.gradients.push_back({mean, g.variable});
   }

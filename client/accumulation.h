@@ -26,7 +26,7 @@ struct Accumulation {
 
 // Adds the nodes that sum `count` (>= 1) mini-batches. A variable without a gradient stays without
 // one. Each row of a sparse gradient is divided by `count` too, so dense and sparse gradients are
-// both means over the big batch. Mistakes become the program's error.
+// both means over the big batch. An invalid argument sets the program's error.
 Accumulation AccumulateGradients(Program& program, const std::vector<VariableGradient>& gradients,
                                  int32_t count,
                                  SourceLine line = {__builtin_FILE(), __builtin_LINE()});

@@ -2,12 +2,12 @@
 //
 // BackgroundSave: saves one checkpoint while the training's steps go on.
 //
-// A thread first copies large variables. Then the training's own thread takes the snapshot, between
-// two of its steps. So all variables, including the global step and the counts of batches, have the
-// values of one moment, provided that no other training changes them. After that, the thread writes
-// the snapshot.
+// The save's thread first copies large variables. Then the training's thread takes the snapshot,
+// between two of its steps. So all variables, including the global step and the counts of batches,
+// have the values of one moment, provided that no other training changes them. After that, the
+// save's thread writes the snapshot.
 //
-// All calls come from the training's thread. Borrows saver and session.
+// Only the training's thread may call these functions. Borrows saver and session.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ class BackgroundSave {
   // the global step at that moment.
   using TakeSnapshot =
       std::function<StatusOr<int64_t>(const std::string& name, const RunOptions& options)>;
-  // Starts the save: on its thread the copying of the large variables, or takes the snapshot at
-  // once if the saver copies none ahead.
+  // Starts the save: its thread begins to copy the large variables. If the saver copies none ahead,
+  // takes the snapshot in this call.
   BackgroundSave(Saver& saver, Session& session, std::string prefix, TakeSnapshot take_snapshot,
                  Env& env, Scheduler& scheduler);
   // Cancels the save if it has not ended, and waits until its thread and calls have ended.
@@ -38,14 +38,14 @@ class BackgroundSave {
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
 
-  // Takes the snapshot, and starts to write it, as soon as the large variables have been copied.
-  // Returns whether the save has ended. Call it between steps. Never waits for the thread.
+  // If the large variables have been copied, takes the snapshot and starts to write it. Returns
+  // whether the save has ended. Call it between steps. Never waits for the thread.
   bool Advance();
   // Completes the save, blocking until it has ended. Returns the checkpoint's name, or the error
   // with which the save failed.
   StatusOr<std::string> Wait();
 
-  // Returns whether the copying is over: the snapshot was taken, or the save has failed.
+  // Returns whether the snapshot was taken, or the save has failed.
   bool has_snapshot() const { return stage_ != Stage::kCopying; }
   // Returns the global step of the snapshot; -1 if none was taken.
   int64_t step() const { return step_; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures how long steps take (median, 99th percentile, longest), with and without a background
-// save of 1 GB of variables. The save must not copy a table at once if each step changes only some
-// of its rows. Matrices that each step changes completely are copied once, by the first step after
-// the snapshot.
+// save of 1 GB of variables. If each step changes only some rows of a table, the save must not copy
+// the whole table in one step. If each step changes all of a matrix, the first step after the
+// snapshot copies the matrix, once.
 //
 //   bazel-bin/client/background_save_benchmark      (writes checkpoints of 1 GB to $TMPDIR or /tmp)
 #include <algorithm>

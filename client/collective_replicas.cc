@@ -72,7 +72,7 @@ Output CollectiveReplicas::AllReduce(Output value, const char* final_op, const s
 std::vector<CollectiveReplicas::Bucket> CollectiveReplicas::MakeBuckets(
     const std::vector<VariableGradient>& gradients) const {
   std::vector<Bucket> buckets;
-  std::map<DType, size_t> open;  // by type: the index of the bucket that is being filled
+  std::map<DType, size_t> open_buckets;  // by type: the index of the bucket that is being filled
   for (size_t i = gradients.size(); i-- > 0;) {
     if (gradients[i].gradient.none()) continue;
     const Variable& variable = gradients[i].variable;
@@ -83,12 +83,13 @@ std::vector<CollectiveReplicas::Bucket> CollectiveReplicas::MakeBuckets(
     }
     const int64_t bytes =
         variable.shape().ToShape().num_elements() * static_cast<int64_t>(SizeOf(variable.dtype()));
-    const auto found = open.find(variable.dtype());
-    if (found == open.end() || buckets[found->second].bytes + bytes > options_.bucket_bytes) {
-      open[variable.dtype()] = buckets.size();
+    const auto found = open_buckets.find(variable.dtype());
+    if (found == open_buckets.end() ||
+        buckets[found->second].bytes + bytes > options_.bucket_bytes) {
+      open_buckets[variable.dtype()] = buckets.size();
       buckets.emplace_back();
     }
-    Bucket& bucket = buckets[open[variable.dtype()]];
+    Bucket& bucket = buckets[open_buckets[variable.dtype()]];
     bucket.gradients.push_back(i);
     bucket.bytes += bytes;
   }
@@ -131,7 +132,8 @@ std::vector<VariableGradient> CollectiveReplicas::Average(
   return averages;
 }
 
-// Makes the averages arrive only when all of them have, and the group's update has begun.
+// Replaces the averages by copies that are available only when all averages have arrived and the
+// group's update has begun.
 void CollectiveReplicas::BeginUpdate(std::vector<VariableGradient>* averages) {
   if (std::exchange(update_begins_, true)) {
     program_.Fail(FailedPrecondition(
@@ -183,7 +185,8 @@ Output CollectiveReplicas::Agree(SourceLine line) {
   return program_.Group(ops, "agreed");
 }
 
-// Adds the ops of all roles, because the group chooses the source of the values.
+// Adds the ops that send, receive and drop the values, because the group chooses at run time which
+// of them a worker runs.
 Output CollectiveReplicas::AgreeInGroup() {
   Outputs sent, received, dropped;
   for (const Variable& variable : program_.globals()) {

@@ -15,15 +15,15 @@
 // If all workers' batches have the same size, a step equals a step with one big batch, except for
 // rounding. Its result has the same bits in every run, whichever worker arrives first. Small
 // gradients travel together in buckets, in the order in which the backward pass computes them, so
-// most have been averaged when the backward pass ends.
+// most gradients have been averaged when the backward pass ends.
 //
 // All workers must build the same program in the same order: matching collectives are found by
 // their position in that order. The sessions must name all workers (no device filters), and run one
 // step at a time. If a worker is lost, the steps of all others end with an error that names it. If
 // a worker closes its session because its data have ended, the others' steps end with OutOfRange.
-// With an ElasticGroup the others go on without a lost worker. Mistakes become the program's error.
-// The error, and errors of the nodes, name the line of the call.
-// Borrows the program.
+// With an ElasticGroup the others go on without a lost worker. An invalid argument sets the
+// program's error. This error, and errors of the nodes, name the line of the call. Borrows the
+// program.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class CollectiveReplicas {
     // The maximum size of a bucket with several gradients. Smaller buckets start averaging earlier,
     // larger ones need fewer messages.
     int64_t bucket_bytes = 4 << 20;
-    // Borrowed; not null: the workers of this group train, which may become fewer and more again
+    // Borrowed. If not null, the members of this group train; their number may fall and rise again
     // (elastic_group.h). Then group_key has no effect, and Average(value) must be called before
     // Average(gradients): an update begins only when all averages of the step have arrived.
     ElasticGroup* group = nullptr;
@@ -65,9 +65,9 @@ class CollectiveReplicas {
                                         SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns the mean over all workers of `value`, such as each worker's loss.
   Output Average(Output value, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
-  // Returns an op that sets the variables of every worker to the chief's values; local variables
-  // and those made after this call are left out. All workers must run it together. With a group it
-  // tells the group, which chooses the source.
+  // Returns an op that sets the variables of every worker to the chief's values, except local
+  // variables and variables made after this call. All workers must run it together. With a group,
+  // calls ElasticGroup::SetAgree, and the group chooses the worker that sends its values.
   Output Agree(SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns an op that completes only when every worker has reached it.
   Output Barrier(SourceLine line = {__builtin_FILE(), __builtin_LINE()});

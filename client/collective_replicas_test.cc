@@ -189,7 +189,7 @@ TEST_F(CollectiveReplicasTest, NobodyPassesABarrierBeforeTheLastHasCome) {
       const auto session = Session::New(program, cluster_.target("worker", w));
       ASSERT_TRUE(session.ok()) << session.status();
       for (int round = 1; round <= kRounds; ++round) {
-        // Each worker is the last one in some rounds: it comes when the others wait.
+        // Each worker is the last one in some rounds: it comes only when the others already wait.
         if (round % kWorkers == w) {
           EXPECT_TRUE(Eventually([&] { return come == kWorkers * round - 1; }));
         }

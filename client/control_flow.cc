@@ -28,10 +28,10 @@ Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
     return BranchContext(graph, pred, side);
   }();
   const auto inside = graph.ContextScope(&branch);
-  const Outputs made = function();
+  const Outputs outputs = function();
   const CallerLine source(graph, line);
   Outputs results;
-  for (const Output& result : made) {
+  for (const Output& result : outputs) {
     if (!result.valid()) return {};
     if (graph.num_outputs(result.node) > 0) {
       results.push_back(Identity(result));
@@ -56,12 +56,12 @@ Status CheckSides(const Outputs& yes, const Outputs& no) {
 }
 
 // Returns true if every full shape that matches `shape` also matches `invariant`.
-bool Keeps(const PartialShape& shape, const PartialShape& invariant) {
+bool IsSubshape(const PartialShape& shape, const PartialShape& invariant) {
   const StatusOr<PartialShape> both = shape.Merge(invariant);
   return both.ok() && *both == shape;
 }
 
-// Builds one loop.
+// Builds the nodes of one While.
 class LoopBuilder {
  public:
   LoopBuilder(GraphBuilder& graph, const WhileOptions& options, SourceLine line)
@@ -82,10 +82,10 @@ class LoopBuilder {
     RETURN_IF_ERROR(Check(next));
     const CallerLine source(graph_, line_);
     for (size_t i = 0; i < next.size(); ++i) {
-      const Output around = Call("NextIteration", {next[i]});
+      const Output next_iteration = Call("NextIteration", {next[i]});
       RETURN_IF_ERROR(graph_.status());
       RETURN_IF_ERROR(graph_.mutable_graph().SetInput(graph_.NodeOf(merges_[i]), 1,
-                                                      {graph_.NodeOf(around), 0}));
+                                                      {graph_.NodeOf(next_iteration), 0}));
     }
     for (const Output& out : out_) last->push_back(Call("Exit", {out}));
     return graph_.status();
@@ -98,7 +98,7 @@ class LoopBuilder {
     if (initial.type().ref) initial = Identity(initial);
     if (options_.shape_invariants.empty()) return initial;
     const PartialShape& invariant = options_.shape_invariants[i];
-    if (!Keeps(initial.shape(), invariant)) {
+    if (!IsSubshape(initial.shape(), invariant)) {
       return InvalidArgument("variable ", i, " starts with shape ", initial.shape().ToString(),
                              ", which is not of the shape ", invariant.ToString(),
                              " that it is said to have");
@@ -157,7 +157,7 @@ class LoopBuilder {
         return InvalidArgument("variable ", i, " is ", Name(variable.dtype()),
                                ", but the body returns ", Name(next[i].dtype()), " for it");
       }
-      if (!Keeps(next[i].shape(), variable.shape())) {
+      if (!IsSubshape(next[i].shape(), variable.shape())) {
         return InvalidArgument("variable ", i, " has shape ", variable.shape().ToString(),
                                ", but the body returns ", next[i].shape().ToString(),
                                " for it; say in shape_invariants what stays the same");

@@ -16,8 +16,9 @@
 // node built outside runs whether the branch is taken or not. Make variables and placeholders
 // outside. The nodes and their names are those that TensorFlow's cond and while_loop build.
 //
-// Mistakes become the graph's error. Nodes of a branch or a body have the lines of the calls that
-// make them; all other nodes, and mistakes in the call, have `line`, which is that of the call.
+// An invalid argument sets the graph's error. Errors of the nodes of a branch or a body name the
+// lines of the calls that make them; all other errors name `line`, the line of the call to Cond or
+// While.
 #pragma once
 
 #include <cstdint>
@@ -34,16 +35,16 @@ namespace penstock::client {
 
 // Returns the outputs of `then` if `pred` (a bool) is true at run time, else those of `otherwise`.
 // Both must return the same number of tensors, of the same types. Only one of them runs. If a
-// function returns an op without outputs, the result in its place is `pred`, available when the op
-// has run.
+// branch function returns an op without outputs, Cond returns a copy of `pred` in its place, which
+// is available when the op has run.
 Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& then,
              const std::function<Outputs()>& otherwise, string_view name = "cond",
              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 // A predicate, and the function that builds the branch.
 using CaseBranch = std::pair<Output, std::function<Outputs()>>;
-// Returns the outputs of the first of `cases` whose predicate is true at run time; those of
-// `otherwise` if there is none.
+// Returns the outputs of the first of `cases` with a true predicate at run time; the outputs of
+// `otherwise` if no predicate is true.
 Outputs Case(GraphBuilder& graph, const std::vector<CaseBranch>& cases,
              const std::function<Outputs()>& otherwise, string_view name = "case",
              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
@@ -53,10 +54,10 @@ struct WhileOptions {
   int64_t parallel_iterations = 10;
   // If true, tensors that are kept for the gradient may be moved to host memory.
   bool swap_memory = false;
-  // The shapes of loop variables in all iterations, if they are less specific than the shapes of
-  // the initial values; one per variable, or an empty list.
+  // The shapes that the loop variables have in all iterations, one per variable. Empty: the shapes
+  // of the initial values.
   std::vector<PartialShape> shape_invariants = {};
-  // The loop ends after at most this many iterations. Default: no limit.
+  // The maximum number of iterations; nullopt: no limit.
   std::optional<int64_t> maximum_iterations = std::nullopt;
   string_view name = "while";
 };

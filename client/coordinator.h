@@ -11,7 +11,8 @@
 //   }
 //   RETURN_IF_ERROR(coordinator.Join());
 //
-// Steps that use the coordinator's cancellation end at once when a stop is requested. Thread-safe.
+// Steps that use the coordinator's cancellation end immediately when a stop is requested.
+// Thread-safe.
 #pragma once
 
 #include <functional>
@@ -34,16 +35,16 @@ class Coordinator {
   // Requests a stop and waits for the threads.
   ~Coordinator();
 
-  // Runs `body` on a new thread. If it returns an error, that requests a stop; if it returns OK,
-  // the other threads go on. `body` must return soon after a stop is requested.
+  // Runs `body` on a new thread. If `body` returns an error, requests a stop; if it returns OK, the
+  // other threads go on. `body` must return soon after a stop is requested.
   void Start(std::function<Status()> body) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Asks all threads to stop. OK and OutOfRange (the end of the input) are normal ends. Join
-  // returns any other error. Ignores the errors of later requests, because they are consequences
-  // of the first.
+  // Asks all threads to stop. If `why` is OK or OutOfRange (the end of the input), the threads have
+  // ended normally; Join returns any other `why`. Ignores the errors of later requests, because
+  // they are consequences of the first.
   void RequestStop(const Status& why = OkStatus()) ABSL_LOCKS_EXCLUDED(mu_);
   bool should_stop() const { return cancellation_.cancelled(); }
-  // Returns the cancellation that a requested stop cancels, for RunOptions.
+  // Returns the cancellation, for RunOptions, that RequestStop cancels.
   Cancellation& cancellation() { return cancellation_; }
 
   // Waits until every thread has ended. Returns OK or the first error.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datasets of another dataset's elements.
+// Implements the functions of Dataset that transform another dataset.
 #include "client/dataset.h"
 
 #include <utility>
@@ -10,7 +10,8 @@
 namespace penstock::client {
 namespace {
 
-// tf.data's first seed of a program that sets none. With it, the same seeds give the same order.
+// The graph-level seed that tf.data uses if the program sets none. With it, shuffles with the same
+// seed give the same order as in tf.data.
 constexpr int64_t kProgramSeed = 87654321;
 
 // Returns the most specific shape that includes `a` and `b`.
@@ -23,7 +24,8 @@ PartialShape CommonShape(const PartialShape& a, const PartialShape& b) {
   return general;
 }
 
-// A function that makes a dataset of each element, and the elements of these datasets.
+// A function that returns a dataset for each element, and the types and shapes of the elements of
+// these datasets.
 struct Nest {
   GraphFunction function;
   TensorSpecs elements;

@@ -24,7 +24,8 @@ Tensor Zero(DType dtype) {
   return zero;
 }
 
-// Returns the shape to which component `i` is padded. Fails `node` if the component cannot be.
+// Returns the shape to which component `i` is padded. Fails `node` if the component cannot be
+// padded to it.
 PartialShape PaddedShape(DatasetNode& node, const Dataset& input, size_t i,
                          const PaddedBatchOptions& options) {
   const PartialShape& shape = input.shapes()[i];
@@ -71,7 +72,7 @@ Tensor DimsOf(const PartialShape& shape) {
 Dataset Dataset::Batch(int64_t batch_size, const DatasetBatchOptions& options, Line line) const {
   DatasetNode node(*this, "batch", line);
   node.AtLeast("batch_size", batch_size, 1);
-  if (!graph_->status().ok()) return *this;  // a shape cannot have a negative size
+  if (!graph_->status().ok()) return *this;  // BatchShape needs a valid size
   TensorSpecs batches = elements_;
   for (PartialShape& shape : batches.shapes) {
     shape = BatchShape(batch_size, options.drop_remainder, shape);

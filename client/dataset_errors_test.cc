@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests mistakes in datasets, errors of their steps, and the cancellation of steps that wait.
+// Tests invalid calls of Dataset's functions, errors of steps that read datasets, and the
+// cancellation of steps that wait.
 #include <chrono>
 #include <thread>
 
@@ -149,7 +150,7 @@ const std::vector<DatasetMistake>& DatasetMistakes() {
   return *kMistakes;
 }
 
-// Every mistake is the program's error, which names the line; later calls do not crash.
+// Each invalid call sets the program's error, which names the line; later calls do not crash.
 TEST(DatasetErrors, MistakesAreTheProgramsError) {
   for (const DatasetMistake& mistake : DatasetMistakes()) {
     Program p;
@@ -217,8 +218,8 @@ struct Reading {
   std::unique_ptr<Session> session;
 };
 
-// A step that fails names the node of the function and its line. The next step goes on behind the
-// element.
+// The error of a failed step names the node of the function and its line. The next step gets the
+// next element.
 TEST(DatasetErrors, AnElementThatFails) {
   Program p;
   const auto divide = [](const Outputs& x) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the functions of datasets: what they may contain, and that their nodes are in no other
-// graph.
+// Tests the functions of datasets: the nodes that they may contain, and that their nodes are not in
+// the program's graph.
 #include "client/control_flow.h"
 #include "client/dataset.h"
 #include "client/program.h"
@@ -116,8 +116,8 @@ TEST(DatasetFunction, Filters) {
   EXPECT_EQ(DatasetElements(filtered), Expect(4, [](int64_t i) { return 3 * i; }));
 }
 
-// Functions inside of functions; the inner one captures an argument of the outer one, and a tensor
-// from outside of both.
+// A function inside a function: the inner one captures an argument of the outer one, and a tensor
+// from outside both.
 TEST(DatasetFunction, MakesDatasets) {
   Program p;
   const Output fed = Call("Identity", {Int64(p, 7)});

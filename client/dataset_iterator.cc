@@ -39,9 +39,9 @@ Iterator::Iterator(const Dataset& dataset, SourceLine line)
     return;
   }
   const auto scope = graph.NameScope("iterator");
-  const auto beside = graph.ColocateWith(dataset.variant());
+  const auto device_scope = graph.ColocateWith(dataset.variant());
   const auto unordered = graph.ClearControlDependencies();
-  const auto here = graph.SourceLineScope(line);
+  const auto line_scope = graph.SourceLineScope(line);
   handle_ = CallIn(graph, "IteratorV2", {},
                    {{"shared_name", ""},
                     {"container", ""},
@@ -52,11 +52,11 @@ Iterator::Iterator(const Dataset& dataset, SourceLine line)
 
 Outputs Iterator::GetNext(SourceLine line) const {
   GraphBuilder& graph = dataset_.graph();
-  const auto here = graph.SourceLineScope(line);
-  const auto beside = graph.ColocateWith(handle_);  // not valid only after a mistake
+  const auto line_scope = graph.SourceLineScope(line);
+  const auto device_scope = graph.ColocateWith(handle_);  // invalid only if the graph has an error
   Outputs next = CallN("IteratorGetNext", {handle_},
                        {{"output_types", dataset_.types()}, {"output_shapes", dataset_.shapes()}});
-  // After a mistake, CallN returns another number of outputs.
+  // If the graph has an error, CallN may return another number of outputs.
   if (next.size() < dataset_.elements().size()) next.resize(dataset_.elements().size(), next[0]);
   return next;
 }
@@ -66,7 +66,7 @@ Output Iterator::InitializerFor(const Dataset& other, SourceLine line) const {
   if (!graph.status().ok()) return {&graph, -1, 0};
   const Status same = CheckSame(dataset_.elements(), other.elements());
   if (!same.ok()) graph.Fail(MadeAt(same, line));
-  const auto here = graph.SourceLineScope(line);
+  const auto line_scope = graph.SourceLineScope(line);
   return CallIn(graph, "MakeIterator", {other.variant(), handle_});
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Iterator: reads a dataset in steps. It must be initialised once per session, before the first
-// step: by the hook RunIterators (run_iterators.h) in a training loop, else by the program:
+// step that uses it: by the hook RunIterators (run_iterators.h) in a training loop, else by the
+// program:
 //
 //   Iterator iterator(dataset);
 //   const Outputs batch = iterator.GetNext();
@@ -23,15 +24,16 @@ class Iterator {
 
   // Returns the components of the next element, with the dataset's types and shapes. At the end of
   // the dataset the step fails with OutOfRange, which ends a training loop. Each call adds a node:
-  // a step that uses the results of two calls takes two elements. After a mistake in the program
-  // the results are not valid, and there may be more than the dataset has. If the mistake is in a
-  // function that makes the elements, their number is not known, and GetNext returns 16 results.
+  // a step that uses the results of two calls takes two elements. If the program has an error, the
+  // results are not valid outputs, and there may be more of them than components. If the error is
+  // in a function that makes the elements, the number of components is not known, and GetNext
+  // returns 16 results.
   Outputs GetNext(SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
 
-  // Returns the op with which the iterator begins to read the dataset, from its beginning.
+  // Returns the op that makes the iterator read the dataset from its beginning.
   Output initializer() const { return initializer_; }
-  // Returns an op with which the iterator begins to read another dataset instead, with elements of
-  // the same types and of shapes that are at least as specific: data for a test, for example.
+  // Returns an op that makes the iterator read `other` instead, such as test data. Its elements
+  // must have the same types, and shapes that are at least as specific as those of dataset().
   Output InitializerFor(const Dataset& other,
                         SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
 

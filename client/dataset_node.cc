@@ -17,8 +17,8 @@ Output DatasetNode::Value(Tensor value) {
 
 GraphFunction DatasetNode::Function(const TensorSpecs& elements, const GraphFunction::Body& body,
                                     bool parallel) {
-  // Only one call at a time reads the input, even if the function is called in parallel. So random
-  // ops of the input do not matter here, but random ops of datasets that `body` makes do.
+  // Even if the function is called in parallel, only one thread at a time reads the input. So
+  // random ops of the input stay repeatable, but random ops of datasets that `body` makes do not.
   std::string of_input = std::exchange(random_, "");
   GraphFunction function = GraphFunction::Build(graph_, "function", elements, body, line_);
   if (!function.unseeded.empty()) NotRepeatable(StrCat(function.unseeded, " has no seed"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DatasetNode: adds the nodes of one call of a Dataset's function: in a name scope, on the device
-// of the input, with the line of the call. Internal to dataset.h.
+// DatasetNode: adds the nodes of one call of a member function of Dataset. The nodes are in a name
+// scope, on the device of the input, and have the line of the call. Internal to dataset.h.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ class DatasetNode {
     InheritRepeatable(input);
   }
 
-  // Sets the graph's error, with the line.
+  // Sets the graph's error to an InvalidArgument that names the scope and the line.
   template <class... Parts>
   void Fail(const Parts&... parts) {
     const std::string scope = graph_.name_scope();  // ends in '/'
@@ -35,18 +35,18 @@ class DatasetNode {
   Output Number(int64_t value) { return Value(Tensor::Scalar(value)); }
   Output Text(std::string value) { return Value(Tensor::Scalar(std::move(value))); }
 
-  // Makes a function of `body`, which is called with an element of `elements`. `parallel`: it may
-  // be called several times at once.
+  // Makes a function of `body`, whose arguments are the components of an element of `elements`.
+  // `parallel`: whether the runtime may run several calls of the function concurrently.
   GraphFunction Function(const TensorSpecs& elements, const GraphFunction::Body& body,
                          bool parallel = false);
-  // The new dataset is on the device of `input`.
+  // Places the new dataset on the device of `input`.
   void PlaceBeside(const Dataset& input) { input_ = input.variant(); }
-  // The new dataset is repeatable only if `input` is.
+  // Makes the new dataset not repeatable if `input` is not.
   void InheritRepeatable(const Dataset& input);
   // Marks the new dataset as not repeatable, with the cause `why`.
   void NotRepeatable(const std::string& why);
 
-  // The text of the error about a dataset for which Exists returns false.
+  // The text of the error if Exists returns false for a dataset.
   static constexpr char kNotInGraphText[] =
       "the dataset does not exist here: it was made in a function, or for another program";
   // Returns whether `variant` is an output of a node of `graph`. The nodes of a function exist only

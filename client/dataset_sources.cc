@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sources of datasets: numbers, tensors, files; and datasets side by side.
+// Implements the functions of Dataset that make sources (numbers, tensors, files), Zip and
+// FromVariant.
 #include <utility>
 
 #include "client/dataset_node.h"
@@ -43,7 +44,7 @@ Dataset Files(DatasetNode node, string_view op, Output files, const FileOptions&
 
 // Adds a constant with the names of files.
 Output Named(GraphBuilder& graph, const std::vector<std::string>& files, SourceLine line) {
-  const auto here = graph.SourceLineScope(line);
+  const auto line_scope = graph.SourceLineScope(line);
   if (files.empty()) graph.Fail(MadeAt(InvalidArgument("a dataset of no files"), line));
   return Constant(graph, Tensor::Vector<std::string>(files));
 }

@@ -146,7 +146,6 @@ TEST(Dataset, SeveralDatasets) {
   EXPECT_THAT(DatasetElements(both), ElementsAre("int64[2] 0 1", "int64[3] 5 6 7"));
 }
 
-// A random number is drawn once per element: later rounds get the cached ones.
 // All datasets of a pipeline are on the device of its source, whatever scope is open later.
 TEST(Dataset, ADeviceForAPipeline) {
   Program p;

@@ -18,7 +18,7 @@ bool HoldsParameters(const Graph::NodeSpec& spec) {
   return op != nullptr && op->holds_parameters && !spec.attrs.contains(kLocalAttr);
 }
 
-// Returns the first input node whose state the new node works on, or null.
+// If the new node works on a variable or table, returns the node that makes it; else null.
 const Node* StateOf(const Graph::NodeSpec& spec) {
   for (const Endpoint& input : spec.inputs) {
     if (input.node == nullptr) continue;
@@ -105,7 +105,7 @@ class ReplicaSetter {
 GraphBuilder::DeviceFunction ReplicaDeviceSetter(const ReplicaDevices& devices) {
   StatusOr<DeviceName> ps = DeviceName::Parse(devices.ps_device);
   StatusOr<DeviceName> worker = DeviceName::Parse(devices.worker_device);
-  // Passes an invalid name on as it is; the builder reports what is wrong with it.
+  // If a device's name is invalid, returns it unchanged; the builder reports the error.
   if (!ps.ok()) return [name = devices.ps_device](const Graph::NodeSpec&) { return name; };
   if (!worker.ok()) return [name = devices.worker_device](const Graph::NodeSpec&) { return name; };
   const auto setter = std::make_shared<ReplicaSetter>(devices, *std::move(ps), *std::move(worker));

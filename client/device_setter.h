@@ -33,7 +33,7 @@ struct ReplicaDevices {
 // tasks, and puts everything else on the worker. All workers must make the same variables in the
 // same order, so that they agree on the devices. The function keeps counts, so use it for one
 // program only. With Balance::kBytes, an unknown dimension counts as 1, and a DynamicTable without
-// a limit as one of 1 M rows.
+// a limit counts as a table of 1 M rows.
 GraphBuilder::DeviceFunction ReplicaDeviceSetter(const ReplicaDevices& devices);
 
 // Returns `device` with its type and index replaced by CPU:0; `device` itself if it names no type

@@ -57,7 +57,8 @@ TEST(ReplicaDeviceSetterTest, BalancesBytes) {
   EXPECT_NEAR(bytes[2], 475000, 80000);
 }
 
-// A table grows, so its parts are spread evenly, even after small variables were placed.
+// A table grows while it is trained, so its parts are spread evenly, even after small variables
+// were placed.
 TEST(ReplicaDeviceSetterTest, SpreadsTheTablesPartsByTheirLimits) {
   Program program;
   const auto scope =

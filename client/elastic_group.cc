@@ -17,24 +17,26 @@
 namespace penstock::client {
 namespace {
 
-// The time that Leave may take, and the number of values in a row of the all-gather.
+// kLeaveSeconds: the timeout of Leave. kRowValues: the number of values that each member sends in
+// the all-gather.
 constexpr double kLeaveSeconds = 0.1;
 constexpr int64_t kRowValues = 5;
 
-// FNV-1a, because all workers must compute the same hash.
+// Adds `text` to an FNV-1a hash. (std::hash may differ between workers.)
 uint64_t HashText(uint64_t hash, const std::string& text) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
 }
 
-Output Fed(Program& program, DType dtype, const PartialShape& shape, const char* name) {
+Output AddPlaceholder(Program& program, DType dtype, const PartialShape& shape, const char* name) {
   return CallIn(program, "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
 }
 
 // How often a worker looks after the next member while it waits for the others.
 constexpr double kWatchSeconds = 1;
 
-// Turns an error that ended the forming of a group into one after which the loop tries again.
+// If the error means that a group could not be formed, returns it as Unavailable, after which the
+// loop tries again.
 Status TryAgain(const Status& status) {
   const bool again = IsTaskLoss(status) || absl::IsDeadlineExceeded(status) ||
                      absl::IsOutOfRange(status) || absl::IsAlreadyExists(status);
@@ -99,47 +101,49 @@ void ElasticGroup::AddNodes() {
   const auto device = program_.DeviceFunctionScope(OnDevice(task));
   const Variable global_step = program_.GlobalStep();
   const auto names = program_.NameScope("elastic");
-  // Counts and keys live in host memory.
+  // Counts and keys are in host memory.
   auto host = std::make_optional(program_.DeviceScope(StrCat(task, "/device:CPU:0")));
   const VariableOptions local{.dtype = DType::kInt32, .local = true};
   const VariableOptions shared{.dtype = DType::kInt64, .trainable = false};
   size_.emplace(program_, "size", Shape(), Zeros(), local);
   key_.emplace(program_, "key", Shape(), Zeros(), local);
-  wanted_.emplace(program_, "wanted", Shape(), Zeros(), local);
+  regroup_flag_.emplace(program_, "wanted", Shape(), Zeros(), local);
   batches_.emplace(program_, "batches", Shape(), Zeros(), shared);
   update_.emplace(program_, "update", Shape(), Zeros(), shared);
   group_size_ = size_->Read();
   group_key_ = key_->Read();
-  // A second group of the same workers, whose ranks are CPUs.
+  // The key of the control group, a second group of the same workers; its ranks are the workers'
+  // CPUs.
   control_key_ = group_key_ + 1;
-  new_size_ = Fed(program_, DType::kInt32, PartialShape::Scalar(), "new_size");
-  new_key_ = Fed(program_, DType::kInt32, PartialShape::Scalar(), "new_key");
+  new_size_ = AddPlaceholder(program_, DType::kInt32, PartialShape::Scalar(), "new_size");
+  new_key_ = AddPlaceholder(program_, DType::kInt32, PartialShape::Scalar(), "new_key");
   set_group_ = program_.Group({size_->Assign(new_size_), key_->Assign(new_key_)}, "set_group");
-  want_ = wanted_->Assign(Constant(program_, Tensor::Scalar<int32_t>(1)));
-  own_member_ = Fed(program_, DType::kInt64, {1, kRowValues}, "own_member");
+  set_regroup_flag_ = regroup_flag_->Assign(Constant(program_, Tensor::Scalar<int32_t>(1)));
+  own_member_ = AddPlaceholder(program_, DType::kInt64, {1, kRowValues}, "own_member");
   gathered_ = Call("CollectiveGatherV2",
                    {own_member_, group_size_, control_key_,
                     Constant(program_, Tensor::Scalar<int32_t>(1)), Outputs()},
                    {{"timeout_seconds", static_cast<float>(options_.form_seconds)}});
-  wanted_sum_ = Reduce(wanted_->Read(), control_key_, 2);
+  regroup_votes_ = Reduce(regroup_flag_->Read(), control_key_, 2);
   const Output leave_control =
       Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 3);
-  meet_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 4);
+  barrier_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 4);
   saved_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 5);
   end_update_ = update_->Assign(global_step.Read());
   host.reset();
-  // The main group's ranks are the devices that compute.
+  // The ranks of the main group are the devices that compute.
   const Output leave_main = Reduce(Constant(program_, Tensor::Scalar<float>(0)), group_key_, 0);
   leave_ = program_.Group({leave_control, leave_main}, "leave");
 }
 
 Output ElasticGroup::BeginUpdate(Outputs averages) {
   if (!program_.status().ok()) return {&program_, -1, 0};
-  averages.push_back(wanted_sum_);
+  averages.push_back(regroup_votes_);
   const auto names = program_.NameScope("elastic");
   const auto after = program_.ControlDependencies(averages);
   const Output begun = update_->Assign(program_.GlobalStep().Read() + 1);
-  // If the step is cancelled in between, the update has begun, so these values are not used.
+  // Counts the batches after `begun`: if the step is cancelled between the two, `update_` shows
+  // that the values are those of an incomplete update.
   const auto counted = program_.ControlDependencies({begun});
   return program_.Group(
       {begun, batches_->AssignAdd(Call("Cast", {group_size_}, {{"DstT", DType::kInt64}}))},
@@ -192,7 +196,7 @@ StatusOr<std::unique_ptr<SessionInterface>> ElasticGroup::NewShortSession(
 
 // Returns the incarnation of `task`. An error if it does not answer in time, or if its client is
 // not present.
-StatusOr<uint64_t> ElasticGroup::Ask(const std::string& task) const {
+StatusOr<uint64_t> ElasticGroup::AskIncarnation(const std::string& task) const {
   ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
   ASSIGN_OR_RETURN(auto session, NewShortSession(task));
   ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, session->ListDevices());
@@ -208,13 +212,13 @@ StatusOr<uint64_t> ElasticGroup::Ask(const std::string& task) const {
 
 // Asks all of `workers` at the same time. Returns the incarnations of those that answer and whose
 // client is present.
-std::vector<std::optional<uint64_t>> ElasticGroup::AskAll(const std::vector<int>& workers) const {
+std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(const std::vector<int>& workers) const {
   std::vector<std::optional<uint64_t>> answers(workers.size());
   std::vector<std::unique_ptr<Thread>> threads;
   for (size_t i = 0; i < workers.size(); ++i) {
     threads.push_back(
         options_.scheduler->StartThread("ask a worker", [this, i, &workers, &answers] {
-          const auto incarnation = Ask(options_.workers[workers[i]]);
+          const auto incarnation = AskIncarnation(options_.workers[workers[i]]);
           if (incarnation.ok()) answers[i] = *incarnation;
         }));
   }
@@ -231,7 +235,7 @@ StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
     const auto paused = paused_until_ns_.find(w);
     if (paused == paused_until_ns_.end() || paused->second <= now_ns) asked.push_back(w);
   }
-  const auto answers = AskAll(asked);
+  const auto answers = AskIncarnations(asked);
   proposed_.clear();
   uint64_t hash = HashText(0xcbf29ce484222325u, StrCat("group ", options_.group_key));
   std::vector<std::string> tasks;
@@ -247,15 +251,16 @@ StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
                        " workers take part, and it takes ", min_workers(),
                        " to train; missing: ", Missing(proposed_));
   }
-  // Even and positive: the control group has the next key.
+  // The key is even and not negative; the control group uses the key + 1.
   proposed_key_ = static_cast<int32_t>((hash >> 33) & 0x7ffffffe);
   return tasks;
 }
 
-// Returns what this worker tells the others. `has_values`: whether its variables have values.
-StatusOr<ElasticGroup::Member> ElasticGroup::Own(Session& session, bool has_values) {
+// Returns the Member that this worker sends to the others. `has_values`: whether its variables have
+// values.
+StatusOr<ElasticGroup::Member> ElasticGroup::OwnMember(Session& session, bool has_values) {
   Member own{.worker = options_.worker, .started = started_, .data_ended = data_ended_};
-  if (!has_values || spoiled_) return own;
+  if (!has_values || values_mixed_) return own;
   ASSIGN_OR_RETURN(const auto values,
                    session.Run({program_.GlobalStep().Read(), *update_, *batches_}));
   const int64_t step = values[0].scalar<int64_t>(), begun = values[1].scalar<int64_t>();
@@ -266,7 +271,7 @@ StatusOr<ElasticGroup::Member> ElasticGroup::Own(Session& session, bool has_valu
 }
 
 bool ElasticGroup::HasValues(Session& session) {
-  const auto own = Own(session, true);
+  const auto own = OwnMember(session, true);
   return own.ok() && own->step >= 0;
 }
 
@@ -289,7 +294,7 @@ StatusOr<std::vector<ElasticGroup::Member>> ElasticGroup::Gather(Session& sessio
   return members;
 }
 
-// Internal if the group is not the one that was proposed.
+// Returns Internal if `members` are not the proposed workers.
 Status ElasticGroup::CheckGathered(const std::vector<Member>& members) const {
   std::vector<int> workers;
   for (const Member& member : members) workers.push_back(member.worker);
@@ -299,7 +304,8 @@ Status ElasticGroup::CheckGathered(const std::vector<Member>& members) const {
                   absl::StrJoin(proposed_, ", "), " were to meet");
 }
 
-// Leaves out those that this worker has not trained with, for a while: they have not come.
+// After a group has not formed in time: leaves the proposed workers that were not in this worker's
+// last group out of the next proposals, for pause_seconds, because they probably did not join.
 void ElasticGroup::PauseNewMembers() {
   if (!started_) return;
   const int64_t until_ns = options_.env->NowNanos() + Nanos(options_.pause_seconds);
@@ -312,7 +318,7 @@ StatusOr<TrainingGroup::Plan> ElasticGroup::Join(Session& session, const RunOpti
                                                  bool has_values) {
   joined_ = regroup_ = false;
   const auto size = static_cast<int32_t>(proposed_.size());
-  ASSIGN_OR_RETURN(const Member own, Own(session, has_values));
+  ASSIGN_OR_RETURN(const Member own, OwnMember(session, has_values));
   RETURN_IF_ERROR(session.Execute(
       set_group_, {{new_size_, Tensor::Scalar(size)}, {new_key_, Tensor::Scalar(proposed_key_)}}));
   const auto members = Gather(session, options, own);
@@ -335,8 +341,9 @@ StatusOr<TrainingGroup::Plan> ElasticGroup::Join(Session& session, const RunOpti
   return plan;
 }
 
-// Plans with whose values the members go on. All members choose the same, because each has the
-// states of all: the values of the member with the highest step; of several, of the lowest worker.
+// Chooses the member whose values all members go on with: the one with the highest step; if there
+// are several, the one with the lowest index. All members choose the same one, because each has
+// received the state of all.
 TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
   members_ = proposed_;
   joined_key_ = proposed_key_;
@@ -355,7 +362,8 @@ TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
     if (member.worker == options_.worker) own = member;
   }
   plan.restore = source.step < 0;
-  // A worker that took the step in another group has other values, and has counted other batches.
+  // A worker that took the same step in another group has different values, and a different number
+  // of batches.
   const auto has_values = [&](const Member& member) {
     return !plan.restore && member.step == source.step && member.batches == source.batches;
   };
@@ -367,20 +375,21 @@ TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
     role_ = has_values(own) ? Role::kDrop : Role::kReceive;
   }
   plan.receives = role_ == Role::kReceive;
-  spoiled_ |= plan.restore;  // until ShareValues: a restore that fails leaves values of two steps
+  values_mixed_ |= plan.restore;  // a restore that fails leaves values of two steps
   return plan;
 }
 
 Status ElasticGroup::ShareValues(Session& session, const RunOptions& options) {
-  spoiled_ = role_ == Role::kReceive;  // until all values have arrived
+  values_mixed_ = role_ == Role::kReceive;  // until all values have arrived
   if (role_ != Role::kNone) {
     const Output op = role_ == Role::kSend ? send_ : role_ == Role::kDrop ? drop_ : receive_;
-    // A member for which the all-gather has timed out ends the control group, and does not come to
-    // the main group. Without meet_ the others would wait for it until that is given up.
-    const Status shared = RunWithMembers(session, {op, meet_}, options);
+    // A member whose all-gather has timed out ends the control group, and does not join the main
+    // group. Without barrier_, which then fails, the others would wait for that member until the
+    // step's timeout.
+    const Status shared = RunWithMembers(session, {op, barrier_}, options);
     if (!shared.ok()) return TryAgain(shared);
   }
-  spoiled_ = false;
+  values_mixed_ = false;
   started_ = true;
   RETURN_IF_ERROR(session.Execute(end_update_));
   ASSIGN_OR_RETURN(const auto values, session.Run({program_.GlobalStep().Read(), *batches_}));
@@ -391,7 +400,7 @@ Status ElasticGroup::ShareValues(Session& session, const RunOptions& options) {
 }
 
 void ElasticGroup::Leave(Session& session) {
-  // After a regroup that was agreed upon nobody waits for this worker. Before the session has
+  // If all members have agreed to regroup, no member waits for this worker. If the session has not
   // joined, the collectives below would make it join.
   if (regroup_ || !std::exchange(joined_, false)) return;
   session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
@@ -407,9 +416,9 @@ std::string ElasticGroup::Describe() const {
 
 Status ElasticGroup::SessionReady(Session& session, int64_t global_step) {
   session_ = &session;
-  want_told_ = false;
-  found_lost_ = false;
-  asked_ns_ = options_.env->NowNanos();
+  regroup_requested_ = false;
+  lost_worker_found_ = false;
+  last_asked_ns_ = options_.env->NowNanos();
   return OkStatus();
 }
 
@@ -417,16 +426,16 @@ void ElasticGroup::SessionEnds() {
   watching_ = nullptr;
   waits_since_ns_ = 0;
   session_ = nullptr;
-  asking_ = nullptr;
+  asking_thread_ = nullptr;
 }
 
 void ElasticGroup::Retire() { presence_.Withdraw(); }
 
 Status ElasticGroup::BeforeStep(int64_t global_step) {
   waits_since_ns_ = options_.env->NowNanos();
-  if (!found_lost_ || want_told_) return OkStatus();
-  want_told_ = true;
-  return session_->Execute(want_);
+  if (!lost_worker_found_ || regroup_requested_) return OkStatus();
+  regroup_requested_ = true;
+  return session_->Execute(set_regroup_flag_);
 }
 
 void ElasticGroup::Fetched(std::vector<Tensor> values) {
@@ -436,7 +445,8 @@ void ElasticGroup::Fetched(std::vector<Tensor> values) {
 Status ElasticGroup::AfterStep(const StepResult& result, bool* stop) {
   waits_since_ns_ = 0;
   if (regroup_) {
-    // All members propose the same workers, whenever each of them has begun to leave some out.
+    // The members may have paused workers at different times. Clearing the pauses makes all members
+    // propose the same workers.
     paused_until_ns_.clear();
     return Aborted("lost workers are back; forming a group with them");
   }
@@ -455,7 +465,8 @@ Status ElasticGroup::Explain(const Status& why) const {
   if (!why.ok() && gone >= 0) {
     return Aborted("the client of ", options_.workers[gone], " is gone, although its task answers");
   }
-  // A member that has closed its session is lost to the others, whatever its reason was.
+  // The others treat a member that has closed its session as lost, for whatever reason it closed
+  // it.
   const bool left = absl::IsOutOfRange(why) && absl::StrContains(why.message(), " has left group");
   return left ? Status(StatusCode::kAborted, why.message()) : why;
 }
@@ -474,9 +485,9 @@ Status ElasticGroup::AwaitLastSave(Session& session, const RunOptions& options) 
   return RunWithMembers(session, {saved_}, options);
 }
 
-// Ends a wait for the other members if the client of the next one is gone although its task
-// answers: nothing else would end it. Each member watches one, so the lost ones are noticed as long
-// as one member is there.
+// Ends a wait for the other members if the client of the next member is gone although its task
+// answers: nothing else would end that wait. Each member watches one, so a lost client is noticed
+// as long as any member is left.
 void ElasticGroup::WatchNextMember(Session& session) {
   const int64_t since_ns = waits_since_ns_;
   if (since_ns == 0 || gone_ >= 0 || size() < 2 ||
@@ -489,30 +500,31 @@ void ElasticGroup::WatchNextMember(Session& session) {
   if (!asking.ok()) return;
   const auto present = Presence::IsPresent(*std::move(asking), PresenceName(), task,
                                            options_.present_seconds);
-  // A task that does not answer is noticed by the connections to it.
+  // If the task does not answer, the transport ends the wait.
   if (!present.ok() || *present) return;
   gone_ = next;
   session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
 }
 
-// Starts to ask for the workers that are not in the group, if that is due.
+// If this worker is the chief and rejoin_seconds have passed, starts a thread that asks whether the
+// workers that are not in the group answer and have clients.
 void ElasticGroup::AskForLostWorkers() {
   const int64_t now_ns = options_.env->NowNanos();
-  if (!is_chief() || members_.size() == options_.workers.size() || found_lost_ ||
-      now_ns - asked_ns_ < Nanos(options_.rejoin_seconds)) {
+  if (!is_chief() || members_.size() == options_.workers.size() || lost_worker_found_ ||
+      now_ns - last_asked_ns_ < Nanos(options_.rejoin_seconds)) {
     return;
   }
-  asked_ns_ = now_ns;
+  last_asked_ns_ = now_ns;
   std::vector<int> lost;
   for (int w = 0; w < static_cast<int>(options_.workers.size()); ++w) {
     const auto paused = paused_until_ns_.find(w);
     const bool is_paused = paused != paused_until_ns_.end() && paused->second > now_ns;
     if (!is_paused && !std::binary_search(members_.begin(), members_.end(), w)) lost.push_back(w);
   }
-  // The destructor of an earlier thread waits for its end.
-  asking_ = options_.scheduler->StartThread("ask lost workers", [this, lost] {
-    for (const auto& answer : AskAll(lost)) {
-      if (answer.has_value()) found_lost_ = true;
+  // Assigning destroys the earlier Thread, which waits until that thread has ended.
+  asking_thread_ = options_.scheduler->StartThread("ask lost workers", [this, lost] {
+    for (const auto& answer : AskIncarnations(lost)) {
+      if (answer.has_value()) lost_worker_found_ = true;
     }
   });
 }

@@ -13,23 +13,23 @@
 //   options.agree = replicas.Agree();
 //   options.group = &group;   // TrainingOptions
 //
-// How workers agree: each announces itself in its own task (presence.h), and asks all tasks for
-// their incarnations and for their clients' announcements. It proposes as members the workers whose
-// task answers and whose client is present. A hash of their incarnations is the key of a collective
-// group. That group forms only if all of its members propose the same, so nobody has to decide for
-// the others; workers that disagree ask again. The members then tell each other their steps, in one
-// all-gather. The chief is the member with the lowest index.
+// How workers agree: each worker announces its client in its own task (presence.h), and asks all
+// tasks for their incarnations and for their clients' announcements. The worker proposes as members
+// the workers that answer and whose client is present, and a hash of their incarnations as the key
+// of a collective group. That group forms only if all of its members propose the same key, so no
+// worker has to decide for the others; workers that disagree ask again. The members then exchange
+// their step numbers in one all-gather. The chief is the member with the lowest index.
 //
 // The members go on with the values of the member that has the highest step. An update begins only
 // when all averages of its step have arrived. So a worker has applied a step completely or not at
-// all, and no step is lost or applied in part when another worker dies. If no member has such
+// all, and no step is lost or applied in part when another worker dies. If no member has usable
 // values (all were restarted, or one was lost while it sent them), the chief restores the newest
-// checkpoint. Checkpoints are saved by the chief, whoever that is: the directory must be shared.
+// checkpoint. The current chief saves the checkpoints, so all workers must share the directory.
 //
 // A training starts with all workers, and goes on with `min_workers` of them or more. The default
-// is more than half, so that two halves of a divided network do not both go on. The chief asks
-// every rejoin_seconds whether a lost worker is back; then all members stop after the same step,
-// and form a new group with it.
+// is more than half, so that if the network is split, only one side goes on. The chief asks every
+// rejoin_seconds whether a lost worker is back. If it is, all members stop after the same step, and
+// form a new group with it.
 //
 // If the data of a worker end, the training ends for all after the same step. A worker that is told
 // to stop, by a signal or by RequestStop, only leaves, and the others go on without it. After
@@ -40,13 +40,14 @@
 // before, they form a group without it, and the next chief saves. If they are too few for a group,
 // the training ends with an error. Members that are told to stop, by a hook, too, do not wait.
 //
-// Batches: BatchNumber numbers the batches of all workers and steps. It uses every number once,
-// also across changes of the group. The sums of a step depend only on its members and their
-// batches, never on the order of arrival.
+// Batches: BatchNumber gives each worker and step its own batch number. It uses every number once,
+// also if the group changes. The sums of a step depend only on its members and their batches, never
+// on the order of arrival.
 //
-// Adds the variables elastic/batches and elastic/update to the program and to its checkpoints.
-// Mistakes become the program's error. Used by the thread of TrainingLoop::Run; threads of its own
-// announce the client, ask for lost workers, and watch another member. Borrows the program.
+// Adds the variables elastic/batches and elastic/update to the program and to its checkpoints. An
+// invalid argument sets the program's error. Used by the thread of TrainingLoop::Run; the group has
+// threads of its own that announce the client, ask whether lost workers are back, and watch another
+// member. Borrows the program.
 #pragma once
 
 #include <atomic>
@@ -73,17 +74,18 @@ class ElasticGroup final : public TrainingGroup {
     // The tasks of all workers, in order of name: "/job:worker/task:0". All workers pass the same.
     std::vector<std::string> workers;
     int worker = 0;              // the index of this worker in `workers`
-    int min_workers = 0;         // the least number that trains; 0: more than half of `workers`
+    int min_workers = 0;         // minimum size of the group; 0: more than half of `workers`
     int64_t group_key = 1;       // must differ between trainings that share the cluster
-    double ask_seconds = 1;      // how long a task may take to say that it is there
+    double ask_seconds = 1;      // how long to wait for a task's answer
     double form_seconds = 5;     // how long members wait for each other when a group forms
     double rejoin_seconds = 10;  // the interval at which the chief asks for lost workers
-    // How long a worker is left out that is present, but has not come when a group was to form.
+    // If a worker is present, but does not join while a group forms, the others leave it out of new
+    // groups for this long.
     double pause_seconds = 30;
     // How long a worker counts as present after the last announcement of its client. A client
-    // announces itself three times as often.
+    // announces itself every third of this time.
     double present_seconds = 10;
-    std::string target = "";  // of this worker's sessions
+    std::string target = "";  // the target of this worker's sessions
     // Makes sessions with this worker's task; null: with `target`.
     std::function<StatusOr<std::unique_ptr<SessionInterface>>(const SessionOptions&)> new_session =
         nullptr;
@@ -92,8 +94,8 @@ class ElasticGroup final : public TrainingGroup {
   };
   ElasticGroup(Program& program, Options options);
 
-  // Returns how many workers there are in the group that was joined last, and the rank of this one
-  // among them.
+  // Return the number of workers in the group that this worker has joined last, and this worker's
+  // rank there.
   int size() const { return static_cast<int>(members_.size()); }
   int rank() const { return rank_; }
   // Returns the key of the collective group that was joined last. Two groups have the same key only
@@ -103,13 +105,14 @@ class ElasticGroup final : public TrainingGroup {
   // `global_step`. REQUIRES that the worker is in a group.
   int64_t BatchNumber(int64_t global_step) const;
 
-  // For CollectiveReplicas. The inputs group_size and group_key of its collectives:
+  // For CollectiveReplicas: return the inputs group_size and group_key of its collectives.
   Output group_size() const { return group_size_; }
   Output group_key() const { return group_key_; }
-  // Returns an op that begins an update, for which all of `averages` must have arrived.
+  // For CollectiveReplicas: returns an op that begins an update when all of `averages` have
+  // arrived.
   Output BeginUpdate(Outputs averages);
-  // The ops that give the members the same values: for the worker that sends them, for those that
-  // receive them, and for those that have them already.
+  // Sets the ops that give the members the same values: for the worker that sends them, for those
+  // that receive them, and for those that have them already.
   void SetAgree(Output send, Output receive, Output drop);
 
   // TrainingGroup:
@@ -131,7 +134,7 @@ class ElasticGroup final : public TrainingGroup {
   // TrainingHook:
   Status SessionReady(Session& session, int64_t global_step) override;
   Status BeforeStep(int64_t global_step) override;
-  Outputs ExtraFetches(int64_t global_step) override { return {wanted_sum_}; }
+  Outputs ExtraFetches(int64_t global_step) override { return {regroup_votes_}; }
   void Fetched(std::vector<Tensor> values) override;
   Status AfterStep(const StepResult& result, bool* stop) override;
   Status StepFailed(const Status& why) override;
@@ -142,7 +145,7 @@ class ElasticGroup final : public TrainingGroup {
   struct Member {
     int worker = 0;
     int64_t step = -1;    // -1: it has no usable values
-    int64_t batches = 0;  // that were used for them
+    int64_t batches = 0;  // number of batches used for these values
     bool started = false;
     bool data_ended = false;
   };
@@ -155,9 +158,9 @@ class ElasticGroup final : public TrainingGroup {
   int min_workers() const;
   std::string PresenceName() const;
   StatusOr<std::unique_ptr<SessionInterface>> NewShortSession(const std::string& task) const;
-  StatusOr<uint64_t> Ask(const std::string& task) const;
-  std::vector<std::optional<uint64_t>> AskAll(const std::vector<int>& workers) const;
-  StatusOr<Member> Own(Session& session, bool has_values);
+  StatusOr<uint64_t> AskIncarnation(const std::string& task) const;
+  std::vector<std::optional<uint64_t>> AskIncarnations(const std::vector<int>& workers) const;
+  StatusOr<Member> OwnMember(Session& session, bool has_values);
   StatusOr<std::vector<Member>> Gather(Session& session, const RunOptions& options, Member own);
   Status CheckGathered(const std::vector<Member>& members) const;
   void PauseNewMembers();
@@ -171,38 +174,39 @@ class ElasticGroup final : public TrainingGroup {
   const Options options_;
 
   // Nodes:
-  std::optional<Variable> size_, key_, wanted_;  // local to each worker
-  std::optional<Variable> batches_, update_;     // batches used so far; the step of the last update
+  std::optional<Variable> size_, key_, regroup_flag_;  // local to each worker
+  std::optional<Variable> batches_, update_;  // batches used so far; step of the last update
   Output group_size_, group_key_, control_key_;
-  Output new_size_, new_key_, set_group_, want_;  // placeholders, and ops that set the variables
-  Output own_member_, gathered_, wanted_sum_, meet_, saved_, leave_, end_update_;
+  Output new_size_, new_key_;            // placeholders
+  Output set_group_, set_regroup_flag_;  // ops that set the variables
+  Output own_member_, gathered_, regroup_votes_, barrier_, saved_, leave_, end_update_;
   Output send_, receive_, drop_;
 
   std::vector<int> proposed_;  // indices of workers, increasing
   int32_t proposed_key_ = 0;
-  std::vector<int> members_;                // of the group that was joined last; increasing
-  int32_t joined_key_ = 0;                  // of the same group
+  std::vector<int> members_;                // workers of the last joined group, increasing
+  int32_t joined_key_ = 0;                  // key of the same group
   std::map<int, int64_t> paused_until_ns_;  // by worker: not proposed before this time
   int rank_ = 0;
   Role role_ = Role::kNone;
-  bool started_ = false;     // this worker has trained, or has been given values to train with
-  bool spoiled_ = false;     // the values are perhaps those of several steps
-  bool data_ended_ = false;  // of this worker
-  bool ends_ = false;        // the data of a member have ended
+  bool started_ = false;       // this worker has joined a group and has had values to train with
+  bool values_mixed_ = false;  // the variables may have values of several steps
+  bool data_ended_ = false;    // this worker's data have ended
+  bool ends_ = false;          // the data of a member have ended
   int64_t batches_before_ = 0, joined_at_step_ = 0;
 
-  Session* session_ = nullptr;  // while steps may run
+  Session* session_ = nullptr;  // not null while steps may run
   bool joined_ = false;         // the session's group has formed
   bool regroup_ = false;        // the last step said that lost workers are back
-  bool want_told_ = false;
-  int64_t asked_ns_ = 0;
-  std::atomic<bool> found_lost_{false};
-  std::unique_ptr<Thread> asking_;  // sets found_lost_
+  bool regroup_requested_ = false;
+  int64_t last_asked_ns_ = 0;
+  std::atomic<bool> lost_worker_found_{false};
+  std::unique_ptr<Thread> asking_thread_;  // asks lost workers; sets lost_worker_found_
 
   Presence presence_;
-  // The time since which this worker waits for other members; 0: it does not.
+  // The time since which this worker waits for other members; 0: it does not wait.
   std::atomic<int64_t> waits_since_ns_{0};
-  std::atomic<int> gone_{-1};          // the member whose client is gone; -1: none is known
+  std::atomic<int> gone_{-1};           // the member whose client is gone; -1: none is known
   std::unique_ptr<Periodic> watching_;  // sets gone_, while the session's group exists
 };
 

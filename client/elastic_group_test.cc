@@ -84,7 +84,7 @@ class ElasticWorker : public TrainingHook {
     MutexLock lock(mu_);
     return step_;
   }
-  // The numbers of the batches of steps that this worker has completed.
+  // Returns the batch numbers of the steps that this worker has completed.
   std::vector<int64_t> numbers() const {
     MutexLock lock(mu_);
     return numbers_;
@@ -196,8 +196,8 @@ class ElasticGroupTest : public testing::Test {
     lost_.push_back(std::move(workers_[worker]));
     workers_.erase(worker);
   }
-  // Starts a killed worker again, when the client that was stopped has ended: a process that was
-  // killed would not use the new task.
+  // Starts a killed worker again. First waits until its old client has ended, because the client of
+  // a really killed process would not use the new task.
   void StartAgain(int worker, ElasticWorker::Options options = {}) {
     for (const auto& lost : lost_) lost->Join();
     options.end = end_;
@@ -258,7 +258,7 @@ TEST_F(ElasticGroupTest, TheOthersGoOnWithoutALostWorkerAndTakeItInWhenItIsBack)
   AwaitSaid({2}, "trains with 3 of 3 workers");
   AwaitSteps(2, 10);
   EndTraining();
-  // The training went on: no step was taken twice, and no batch was used twice.
+  // No step was taken twice, and no batch was used twice.
   std::set<int64_t> numbers;
   size_t used = 0;
   for (auto& [w, worker] : workers_) lost_.push_back(std::move(worker));
@@ -330,7 +330,7 @@ TEST_F(ElasticGroupTest, AChiefThatStopsAloneDoesNotHideALaterCheckpointOfTheOth
   Kill(1);
   Kill(2);
   AwaitSaid({0}, "1 of 3 workers take part");
-  // As if the others had gone on, which worker 0 cannot know.
+  // Writes a state file as if the others had gone on, which worker 0 cannot know.
   ASSERT_TRUE(WriteCheckpointState(Env::Real(), options.checkpoint_dir,
                                    {.latest = "model.ckpt-999999", .all = {"model.ckpt-999999"}})
                   .ok());

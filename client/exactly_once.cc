@@ -18,12 +18,12 @@ Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }
 // Returns a vector with 1 at `index` and 0 elsewhere.
-Output OneAt(Program& program, int index, int size) {
+Output OneHot(Program& program, int index, int size) {
   std::vector<int64_t> numbers(size);
   numbers[index] = 1;
   return Constant(program, Tensor::Vector(numbers));
 }
-Output At(Program& program, Output numbers, int index) {
+Output ElementAt(Program& program, Output numbers, int index) {
   return Gather(numbers, Number(program, index), Number(program, 0));
 }
 
@@ -54,8 +54,8 @@ struct ExactlyOnce::Section {
   bool global_step = false;
 };
 
-// Two ops, of which exactly one runs: `passed_over` if this section has applied the batch already,
-// `next` if it must be applied now.
+// Two ops. A step runs exactly one of them: `passed_over` if this section has applied the batch
+// already, `next` if it must apply the batch now.
 struct ExactlyOnce::Decision {
   Output passed_over, next;
 };
@@ -78,7 +78,7 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
                     VariableOptions{.dtype = DType::kInt64, .local = true});
   Output position;
   {
-    const Output begun = position_->AssignAdd(OneAt(program_, 0, numbers));
+    const Output begun = position_->AssignAdd(OneHot(program_, 0, numbers));
     const auto after = program_.ControlDependencies({begun});
     position = position_->Read();
   }
@@ -92,7 +92,7 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
 }
 
 // Returns the sections in an order that is the same in all workers' programs. Sets the program's
-// error if a variable is on another device than the first CPU of its task.
+// error if a variable is not on CPU:0 of its task.
 std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
     const std::vector<VariableGradient>& gradients) const {
   std::map<std::string, Section> by_host;
@@ -115,10 +115,10 @@ std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
 }
 
 // Adds the variable with a section's counts, and the section's mutexes. If there are several
-// sections, the variable's name contains their number, so a restore from a checkpoint with another
-// number reports a missing variable.
+// sections, the variable's name contains the number of sections, so that restoring a checkpoint
+// with another number fails because of a missing variable.
 void ExactlyOnce::AddCount(const Section& section, int of) {
-  const auto there = program_.DeviceScope(section.host);
+  const auto device_scope = program_.DeviceScope(section.host);
   const auto root = program_.NameScope("");
   const std::string name =
       of == 1 ? "batches_taken" : StrCat("batches_taken_", taken_.size() + 1, "_of_", of);
@@ -129,11 +129,12 @@ void ExactlyOnce::AddCount(const Section& section, int of) {
   }
 }
 
-// Adds the updates of the variables of one task, and returns the op that ends them. No node that
-// runs after the lock receives from another task.
+// Adds the updates of the variables of one task, and returns an op that runs after them. No node
+// that runs after the lock receives a tensor from another task, so a lost task cannot stop an
+// update halfway.
 Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& optimizer,
                                 Outputs tensors, Output position) {
-  const auto there = program_.DeviceScope(section.host);
+  const auto device_scope = program_.DeviceScope(section.host);
   Outputs arrived;
   const auto move = [&](Output* value) {
     if (value->valid()) arrived.push_back(*value = Call("Identity", {*value}));
@@ -155,7 +156,7 @@ Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& op
     Outputs updates = optimizer.Update(program_, gradients, tensors);
     if (section.finishes) updates = optimizer.FinishUpdates(program_, updates);
     const auto updated = program_.ControlDependencies(updates);
-    Outputs counts = {taken_[index].AssignAdd(OneAt(program_, share_.worker, share_.workers))};
+    Outputs counts = {taken_[index].AssignAdd(OneHot(program_, share_.worker, share_.workers))};
     if (section.global_step) counts.push_back(program_.GlobalStep().AssignAdd(Number(program_, 1)));
     const auto all = program_.ControlDependencies(counts);
     counted = Identity(decision.next);
@@ -163,12 +164,13 @@ Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& op
   return Unlock(program_, lock, {CallN("Merge", {Outputs{decision.passed_over, counted}})[0]});
 }
 
-// Adds the decision about the batch at `position`. It is applied if it is the next one of this
-// section. It is passed over if an earlier incarnation of this worker may have applied it: before
-// this session began, or in the one step that was still running then. In all other cases the step
-// fails.
+// Adds the nodes that decide about the batch at `position`. If the batch is the next one of this
+// section, the step applies it. If an earlier incarnation of this worker may have applied the batch
+// (before this session began, or in the one step that was still running then), the step passes over
+// it. In all other cases the step fails.
 ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const Outputs& lock) {
-  const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
+  const Output batch = ElementAt(program_, position, 0);
+  const Output count_before = ElementAt(program_, position, 1 + index);
   Output next;
   {
     const auto locked = program_.ControlDependencies(lock);
@@ -176,36 +178,36 @@ ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const
   }
   const auto check = [&](Output condition, const std::string& otherwise) {
     const Output text = Constant(program_, Tensor::Scalar<std::string>(otherwise));
-    return Call("Assert", {condition, Outputs{text, at, next}});
+    return Call("Assert", {condition, Outputs{text, batch, next}});
   };
   const Outputs checked = {
-      check(LessEqual(at, next), "the variables are at an earlier batch than this worker"),
-      check(Call("LogicalOr", {GreaterEqual(at, next), LessEqual(at, had + 1)}),
-            StrCat("ExactlyOnce: somebody else, too, trains as worker ", share_.worker, " of ",
+      check(LessEqual(batch, next), "the variables are at an earlier batch than this worker"),
+      check(Call("LogicalOr", {GreaterEqual(batch, next), LessEqual(batch, count_before + 1)}),
+            StrCat("ExactlyOnce: another process also trains as worker ", share_.worker, " of ",
                    share_.workers))};
   if (checked[0].valid()) earlier_checks_.insert(program_.NodeOf(checked[0])->name());
   const auto committed =
       program_.ControlDependencies({Commit(program_, taken_[index].handle(), checked)});
-  const Output is_next = Equal(at, next);
+  const Output is_next = Equal(batch, next);
   const Outputs sides = CallN("Switch", {is_next, is_next});
   return {Identity(sides[0]), Identity(sides[1])};
 }
 
 Output ExactlyOnce::BatchesTaken(const Variable& taken) const {
-  const auto here = program_.ColocateWith(taken.handle());
-  return At(program_, taken.Read(), share_.worker);
+  const auto device_scope = program_.ColocateWith(taken.handle());
+  return ElementAt(program_, taken.Read(), share_.worker);
 }
 
 // Adds the op that sets `position_` from this worker's counts: first their minimum over all tasks,
 // then the count of each task.
 void ExactlyOnce::AddBegin() {
   const auto unordered = program_.ClearControlDependencies();
-  Outputs had;
-  for (const Variable& taken : taken_) had.push_back(BatchesTaken(taken));
-  Output all = had[0];
-  for (const Output& there : had) all = Minimum(all, there);
-  had.insert(had.begin(), all);
-  begin_ = position_->Assign(Pack(had));
+  Outputs counts_before;
+  for (const Variable& taken : taken_) counts_before.push_back(BatchesTaken(taken));
+  Output all = counts_before[0];
+  for (const Output& there : counts_before) all = Minimum(all, there);
+  counts_before.insert(counts_before.begin(), all);
+  begin_ = position_->Assign(Pack(counts_before));
 }
 
 StatusOr<int64_t> ExactlyOnce::Begin(Session& session) const {

@@ -28,12 +28,12 @@
 // only some servers had applied a batch when its worker died, the restarted worker applies it on
 // the others, with gradients of the variables' values at that time.
 //
-// Limits: every variable must be on CPU:0 of a named task, or all on one device. Updates that
-// consist of several ops (Adam's powers, its sparse form) interleave with those of other workers,
-// as in any asynchronous training. A worker ends when its input ends. If a server is lost after
-// that and restored from an earlier checkpoint, that worker's updates since the checkpoint are
-// lost. If the chief dies before the first checkpoint is written, its successor starts the training
-// from the beginning.
+// Limits: each variable must be on CPU:0 of a named task, or all variables must be on one device.
+// Updates that consist of several ops (Adam's powers, its sparse form) interleave with those of
+// other workers, as in any asynchronous training. A worker ends when its input ends. If a server is
+// lost after that and restored from an earlier checkpoint, that worker's updates since the
+// checkpoint are lost. If the chief dies before the first checkpoint is written, its successor
+// starts the training from the beginning.
 //
 // Cost: an update waits until all gradients of its server have arrived. The steps of one worker run
 // one at a time (TrainingOptions::concurrent_steps == 1). A training must be resumed with the same
@@ -62,19 +62,19 @@ class ExactlyOnce {
                        SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns the train op, in place of Optimizer::ApplyGradients. It raises the global step, too.
-  // Adds a count of batches to each task that holds variables with gradients, or the global step:
-  // "batches_taken", or "batches_taken_1_of_2" and so on. Errors of the nodes name the line of the
-  // call. Call it once.
+  // Adds a variable that counts batches to each task that holds the global step or variables with
+  // gradients: "batches_taken", or "batches_taken_1_of_2" and so on. Errors of the nodes name the
+  // line of the call. Call it once.
   Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients,
                SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
-  // Returns how many batches of this worker have been applied on all servers, and makes the
-  // session's steps count on from there. Call it before the first step of a session.
+  // Returns how many batches of this worker have been applied on all servers. The steps of the
+  // session continue with the next batch. Call it before the first step of a session.
   // FailedPrecondition if Apply was not called.
   StatusOr<int64_t> Begin(Session& session) const;
-  // If `why` says that the variables of a server are at an earlier batch than the step, because
-  // they were restored, returns it as Aborted, so that the loop makes a new session. Returns any
-  // other error unchanged.
+  // If `why` says that the variables of a server were restored and are at an earlier batch than the
+  // step, returns the error as Aborted, so that the loop makes a new session. Returns any other
+  // error unchanged.
   Status Explain(const Status& why) const;
   // Returns the mutexes of all workers, on each task. A step holds its own worker's mutex. Code
   // that must read or change several variables of a task atomically holds all mutexes of that task.

@@ -97,7 +97,7 @@ TEST_F(ExactlyOnceTest, AnotherOfTheSameNumberIsNoticed) {
   ASSERT_TRUE(session_->Execute(others).ok());
   EXPECT_TRUE(session_->Execute(train_).ok());
   const Status status = session_->Execute(train_);
-  EXPECT_TRUE(absl::StrContains(status.message(), "somebody else, too, trains as worker 1 of 2"))
+  EXPECT_TRUE(absl::StrContains(status.message(), "another process also trains as worker 1 of 2"))
       << status;
   EXPECT_EQ(once_.Explain(status), status);
   EXPECT_EQ(Values(), "float[3] 0 0 0; float[] 0; int64[2] 0 2; int64[] 0; ");

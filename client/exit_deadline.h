@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExitDeadline: ends the process after a time limit, even if threads still wait. A kernel inside a
-// system call that does not return (a disk that hangs) cannot be cancelled, nor can the threads
-// that wait for it. So the process logs what still runs and exits without waiting.
+// ExitDeadline: ends the process after a time limit, even if threads still run. A kernel inside a
+// system call that does not return (because a disk hangs) cannot be cancelled, nor can the threads
+// that wait for the kernel. So the process logs what still runs and exits without waiting.
 //
 //   ExitDeadline deadline(5, [&] { return server.DescribeRunning(); });
 //   server.Stop();
@@ -22,8 +22,8 @@ namespace penstock::client {
 
 class ExitDeadline {
  public:
-  // The exit code: the one that a shell reports for a process that SIGTERM ended. Programs that
-  // restart tasks start a task again after this code.
+  // The exit code, which is the one that a shell reports for a process ended by SIGTERM. Programs
+  // that restart tasks start a task again after this code.
   static constexpr int kExitCode = 128 + 15;
 
   // Ends the process after `seconds`, unless the object is destroyed before. `describe` returns

@@ -18,7 +18,7 @@ Output Zero(GraphBuilder& graph, SourceLine line) {
   return Int(graph, 0);
 }
 
-// The slices of several tensors, accessed by a common index.
+// The slices of several tensors. One index gives a slice of each.
 class Slices {
  public:
   Slices(GraphBuilder& graph, const Outputs& elems, SourceLine line) {
@@ -42,7 +42,7 @@ class Slices {
   Output size_;
 };
 
-// The arrays that a loop over slices writes.
+// The TensorArrays that a loop over slices writes, one for each result.
 class Results {
  public:
   struct Element {

@@ -33,19 +33,19 @@ ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients
   for (const VariableGradient& g : gradients) {
     // Each sum is computed on the device of its gradient; only scalars are sent to other devices.
     if (g.gradient.none()) continue;
-    const auto here = g.variable.program().ColocateWith(g.gradient.values);
+    const auto device_scope = g.variable.program().ColocateWith(g.gradient.values);
     squares.push_back(SumOfSquares(g.gradient.values));
   }
   if (squares.empty()) return clipped;
   clipped.global_norm = Sqrt(AddN(squares));
   const Output limit = ConstantLike(clipped.global_norm, norm);
-  // 1 if the norm is at most `limit`. The difference is 0, or NaN if the norm is not finite, so
-  // that exploded gradients become NaN instead of small numbers.
+  // The scale is 1 if the norm is at most `limit`. The difference (norm - norm) is 0, or NaN if the
+  // norm is not finite: exploded gradients become NaN instead of small numbers.
   const Output scale =
       limit / Maximum(clipped.global_norm, limit) + (clipped.global_norm - clipped.global_norm);
   for (VariableGradient& g : clipped.gradients) {
     if (g.gradient.none()) continue;
-    const auto here = g.variable.program().ColocateWith(g.gradient.values);
+    const auto device_scope = g.variable.program().ColocateWith(g.gradient.values);
     g.gradient.values = g.gradient.values * scale;
   }
   return clipped;

@@ -20,7 +20,7 @@ Output Number(GraphSink& sink, DType dtype, double value) {
 
 Output Random(GraphSink& sink, string_view op, DType dtype, const InitialShape& shape,
               int64_t seed) {
-  // Passes both seeds as 0 for seed 0, so that the op draws different numbers in each run.
+  // The op draws different numbers in each run only if both seeds are 0.
   const int64_t seed2 = seed == 0 ? 0 : shape.start;
   return CallIn(sink, op, {ShapeConstant(sink, shape)},
                 {{"dtype", dtype}, {"seed", seed}, {"seed2", seed2}});

@@ -28,9 +28,9 @@ PartialShape Prepend(int64_t size, const PartialShape& shape) {
 // Returns `shape` without its first dimension.
 PartialShape RowShape(const PartialShape& shape) { return PartialShape(shape.dims().subspan(1)); }
 
-// Sets `*shapes` to the shapes of one element of each tensor: of a row of it if `rows`. Sets the
-// program's error and returns false if a shape is not fully known (if `pad`: if its rank is not
-// known).
+// Sets `*shapes` to the shapes of the elements of each tensor: the shape of a row if `rows`, else
+// the tensor's shape. If a shape is not fully known (with `pad`: if its rank is not known), sets
+// the program's error and returns false.
 bool InferElementShapes(Program& program, const Outputs& tensors, bool rows, bool pad,
                         Shapes* shapes) {
   if (tensors.empty()) program.Fail(InvalidArgument("an input pipeline of no tensors"));
@@ -189,7 +189,7 @@ constexpr int64_t kReadyBatches = 2;
 Outputs KeepReady(QueueRunners& runners, const Outputs& batch) {
   Shapes shapes;
   for (const Output& t : batch) shapes.push_back(t.shape());
-  // If batches may differ in size, the queue gets no shapes.
+  // The queue gets shapes only if all batches have the same shapes.
   const bool same = std::all_of(shapes.begin(), shapes.end(),
                                 [](const PartialShape& s) { return s.fully_known(); });
   const Output queue =

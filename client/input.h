@@ -10,9 +10,9 @@
 //                                      {.capacity = 2000, .min_after_dequeue = 1000});
 //
 // The pipeline runs in the session: on a worker, records never pass through the client. With
-// num_epochs, the step that asks for a batch after the last one gets OutOfRange. The epoch counters
-// are local variables, which must be initialised. Mistakes become the program's error
-// (Program::status), which names the line of the call, as do errors of the nodes.
+// num_epochs, a step that asks for a batch after the last one fails with OutOfRange. The epoch
+// counters are local variables, which must be initialised. An invalid argument sets the program's
+// error (Program::status). This error, and errors of the nodes, name the line of the call.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct ProducerOptions {
   int64_t capacity = 32;
   std::string shared_name = "";
 };
-// Returns a queue of the rows of `rows` (rank 1 or more; only the first dimension may be unknown).
+// Returns a queue whose elements are the rows of `rows` (rank 1 or more; only the first dimension
+// may be unknown).
 Output InputProducer(QueueRunners& runners, Output rows, const ProducerOptions& options = {},
                      SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Returns a queue of strings, usually file names.
@@ -40,8 +41,8 @@ Output StringInputProducer(QueueRunners& runners, const std::vector<std::string>
 // Returns a queue of the int32 numbers 0, ..., limit - 1.
 Output RangeInputProducer(QueueRunners& runners, int32_t limit, const ProducerOptions& options = {},
                           SourceLine line = {__builtin_FILE(), __builtin_LINE()});
-// Returns slice i of each of `tensors`; each step takes another i. The first dimensions of the
-// tensors must be known and equal.
+// Returns slice i of each of `tensors`, with a different i in each step. The first dimensions of
+// the tensors must be known and equal.
 Outputs SliceInputProducer(QueueRunners& runners, const Outputs& tensors,
                            const ProducerOptions& options = {},
                            SourceLine line = {__builtin_FILE(), __builtin_LINE()});
@@ -54,7 +55,7 @@ RecordOutputs ReadRecord(Output reader, Output queue,
                          SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct BatchOptions {
-  int threads = 1;  // with more than one the order of elements is random
+  int threads = 1;  // if more than one, the order of elements is random
   int64_t capacity = 32;
   // If true, `tensors` are batches, whose rows are the elements.
   bool enqueue_many = false;
@@ -80,10 +81,10 @@ struct ShuffleBatchOptions {
   int64_t seed = 0;  // 0: another order in each run
   bool enqueue_many = false;
   bool allow_smaller_final_batch = false;
-  // If true, the same seeds give the same batches, whatever the speed of producers and consumers,
-  // so that a training can be resumed (run_queue_runners.h). Each element is drawn from a full
-  // queue. REQUIRES: a seed and one thread. Keeps two batches ready, because the queue is refilled
-  // only after a consumer has taken an element.
+  // If true, the same seeds give the same batches, independent of the speed of producers and
+  // consumers, so that a training can be resumed (run_queue_runners.h). Each element is drawn from
+  // a full queue. REQUIRES: a seed and one thread. Keeps two batches ready, because the queue is
+  // refilled only after a consumer has taken an element.
   bool repeatable = false;
   std::string shared_name = "";
 };
@@ -102,8 +103,8 @@ struct BucketedBatch {
   Outputs tensors;
 };
 // Returns batches of elements of similar `length` (a scalar), each padded to its largest element.
-// Bucket i holds the elements with boundaries[i - 1] <= length < boundaries[i], so there is little
-// padding.
+// Bucket i holds the elements with boundaries[i - 1] <= length < boundaries[i]; each batch comes
+// from one bucket, so there is little padding.
 BucketedBatch BucketBySequenceLength(QueueRunners& runners, Output length, const Outputs& tensors,
                                      int32_t batch_size, const std::vector<int64_t>& boundaries,
                                      const BucketOptions& options = {},

@@ -34,9 +34,9 @@ std::string KeptCheckpoints::BaseNameOf(const std::string& path) {
   return name;
 }
 
-// Returns whether a checkpoint that is not among the newest ones is kept for ever: if it builds on
-// no other one and was saved `every_hours_` after the last one kept for ever, or after the first of
-// the training. Stores that time in `state`.
+// Returns whether to keep for ever a checkpoint that is not among the newest ones: if it builds on
+// no other one and was saved at least `every_hours_` after the last one that is kept for ever or,
+// if there is none yet, after the first one of the training. If so, stores its time in `state`.
 bool KeptCheckpoints::IsPreserved(const std::string& path, double saved, CheckpointState& state) {
   if (every_hours_ <= 0) return false;
   double& last = state.last_preserved_timestamp;
@@ -86,7 +86,7 @@ Status KeptCheckpoints::Add(const std::string& checkpoint) {
     state = CheckpointState();
   }
   RETURN_IF_ERROR(state.status());
-  // Forgets what was read of an earlier checkpoint with this name.
+  // Drops the cached base of an earlier checkpoint with this name.
   bases_.erase(PathOf(directory, name));
   const bool timed = state->timestamps.size() == state->all.size();
   CheckpointState next{.latest = name, .last_preserved_timestamp = state->last_preserved_timestamp};
@@ -103,7 +103,7 @@ Status KeptCheckpoints::Add(const std::string& checkpoint) {
   return OkStatus();
 }
 
-// Removes the checkpoint's files. Ignores those that cannot be removed: they only take space,
+// Removes the checkpoint's files. Ignores files that cannot be removed: they only take space,
 // because the state file does not name them any more.
 void KeptCheckpoints::Remove(const std::string& checkpoint) {
   bases_.erase(checkpoint);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KeptCheckpoints: decides which checkpoints of a training stay on the disk: the newest ones, the
-// ones on which these build (core/checkpoint/base_checkpoints.h), and one every `every_hours`
-// hours.
+// older ones that incremental checkpoints build on (core/checkpoint/base_checkpoints.h), and one
+// every `every_hours` hours.
 //
 // The file "checkpoint" of a directory lists the checkpoints. Not thread-safe.
 #pragma once
@@ -18,7 +18,7 @@ namespace penstock::client {
 class KeptCheckpoints {
  public:
   // `keep`: the number of newest checkpoints to keep; 0: all. `every_hours`: the interval in hours
-  // at which a complete checkpoint is kept for ever; 0: none is.
+  // at which a checkpoint that builds on no other one is kept for ever; 0: none is.
   KeptCheckpoints(Env& env, int keep, double every_hours)
       : env_(env), keep_(keep), every_hours_(every_hours) {}
 
@@ -28,7 +28,7 @@ class KeptCheckpoints {
   // Removes the directories of unfinished saves of "prefix-N", for every N. Ignores errors.
   void RemoveTemporaries(const std::string& prefix);
 
-  // The text that follows "prefix-N" in the name of an unfinished save's directory.
+  // The suffix of "prefix-N" in the name of an unfinished save's directory.
   static constexpr char kTemporary[] = "_temp_";
 
  private:

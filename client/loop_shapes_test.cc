@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests shape inference for loop variables, and for the nodes after a loop, in complete graphs, as
-// they come from other clients and as they are compiled.
+// the compiler sees them and as other clients send them.
 #include "client/control_flow.h"
 #include "client/testing/flow_test_program.h"
 #include "core/graph/flow_context.h"
@@ -89,8 +89,8 @@ TEST_F(LoopShapes, SizesOfWhatGrows) {
   EXPECT_EQ(Shape(filled), "[?]");
 }
 
-// The body is not valid for the shape that the variable has in the first iteration. Then nothing is
-// inferred, because the node that fails may be in a branch that this iteration does not take.
+// The body is not valid for the shape that the variable has in the first iteration. Then no shape
+// is inferred, because the invalid node may be in a branch that this iteration does not take.
 TEST_F(LoopShapes, WhereTheFirstIterationDoesNotFitNothingIsKnown) {
   const Output any = CallIn(program_, "Placeholder", {}, {{"dtype", DType::kDouble}});
   const Output w = Input(Tensor(DType::kDouble, {4, 3}));

@@ -9,7 +9,7 @@ namespace penstock::client {
 Output NewMutex(Program& program, const std::string& name, Output beside, SourceLine line) {
   const CallerLine source(program, line);
   const auto unordered = program.ClearControlDependencies();
-  const auto here = program.ColocateWith(beside);
+  const auto device_scope = program.ColocateWith(beside);
   return CallIn(program, "MutexV2", {}, {{"shared_name", name}}, name);
 }
 
@@ -17,7 +17,7 @@ Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready, Sou
   const CallerLine source(program, line);
   Outputs locks;
   for (const Output& mutex : mutexes) {
-    const auto here = program.ColocateWith(mutex);
+    const auto device_scope = program.ColocateWith(mutex);
     const auto after = program.ControlDependencies(locks.empty() ? ready : Outputs{locks.back()});
     locks.push_back(CallIn(program, "MutexLock", {mutex}));
   }
@@ -29,7 +29,7 @@ Output Unlock(Program& program, const Outputs& locks, const Outputs& after, Sour
   const auto last = program.ControlDependencies({program.Group(after, "done", locks[0])});
   Outputs unlocked;
   for (const Output& lock : locks) {
-    const auto here = program.ColocateWith(lock);
+    const auto device_scope = program.ColocateWith(lock);
     unlocked.push_back(CallIn(program, "ConsumeMutexLock", {lock}));
   }
   return program.Group(unlocked, "unlocked", locks[0]);
@@ -37,7 +37,7 @@ Output Unlock(Program& program, const Outputs& locks, const Outputs& after, Sour
 
 Output Commit(Program& program, Output beside, const Outputs& ready, SourceLine line) {
   const CallerLine source(program, line);
-  const auto here = program.ColocateWith(beside);
+  const auto device_scope = program.ColocateWith(beside);
   const auto after = program.ControlDependencies(ready);
   return CallIn(program, "NoOp", {}, {{kCommitAttr, true}}, "commit");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mutexes for sections of steps: of all steps in all sessions, only one at a time runs the sections
-// of a mutex:
+// Mutexes for parts of steps, called sections: at any time only one step, of all sessions, is in a
+// section of a given mutex:
 //
 //   const Output mutex = NewMutex(program, "updates", variable.handle());
 //   const Outputs locks = Lock(program, {mutex}, /*ready=*/gradients);
@@ -21,8 +21,8 @@ namespace penstock::client {
 // it.
 Output NewMutex(Program& program, const std::string& name, Output beside,
                 SourceLine line = {__builtin_FILE(), __builtin_LINE()});
-// Waits until all of `ready` have run, then for the mutexes, one after the other. Returns one lock
-// per mutex. REQUIRES: all callers lock several mutexes in the same order.
+// Adds an op that waits until all of `ready` have run, and then locks the mutexes one after the
+// other. Returns one lock per mutex. REQUIRES: all callers lock several mutexes in the same order.
 Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready,
              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Returns an op that releases `locks` when all of `after` have run. REQUIRES: at least one lock.

@@ -172,7 +172,7 @@ std::string NonFiniteOrigin::DescribeVariable(const NonFiniteOutput& found) {
 }
 
 // Repeats the step with the variables' values from the newest good checkpoint, and describes the
-// first node that is not finite then. Returns "" if there is no such checkpoint.
+// first node whose output is not finite in that step. Returns "" if there is no such checkpoint.
 std::string NonFiniteOrigin::WithCheckpoint() {
   if (saver_ == nullptr) return "";
   const auto newest = FindNewestGood(env_, checkpoint_dir_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the node that first produced the NaN or infinity in the loss of a training. It costs
-// nothing until the loss is not finite. Then it runs the step again, without the update, and
-// fetches all tensors from which the loss is computed.
+// NonFiniteOrigin: finds the node that first produced the NaN or infinity in the loss of a
+// training. A training whose loss is finite does not use it. If the loss is not finite, it runs the
+// step again, without the update, and fetches all tensors from which the loss is computed.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ std::string NonFiniteIn(const Tensor& tensor);
 class NonFiniteOrigin {
  public:
   // `feeds` are the feeds of the failed step. `saver` may be null; otherwise its checkpoints are in
-  // `checkpoint_dir`. Borrows all arguments. Each step that this object runs has the timeout
+  // `checkpoint_dir`. Borrows the arguments. Each step that this object runs has the timeout
   // `timeout_ms`.
   NonFiniteOrigin(const Program& program, Output loss, const std::vector<Feed>& feeds,
                   Session& session, Saver* saver, std::string checkpoint_dir, int64_t timeout_ms,

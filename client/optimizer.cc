@@ -13,8 +13,9 @@ std::string NamesOf(const std::vector<Variable>& variables) {
                        [](std::string* out, const Variable& v) { StrAppend(out, v.name()); });
 }
 
-// Returns whether output `index` has the elements of input `index`, in the same order. False for a
-// view of another type, as Bitcast makes, and for a placeholder, to which any value may be fed.
+// Returns whether output `index` has the elements of input `index`, in the same order. Returns
+// false for a view of another type, such as Bitcast's output, and for a placeholder, to which any
+// value may be fed.
 bool HasElementsOfInput(const Node& node, int index) {
   const OpDef& op = node.op();
   const bool is_view = op.is_view || (op.passes_through && index == 0);
@@ -132,7 +133,7 @@ Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGra
   if (!global_step) return program.Group(updates, "update");
   const Output all = program.Group(updates, "update", global_step->handle());
   const auto after = program.ControlDependencies({all});
-  const auto here = program.ColocateWith(global_step->handle());
+  const auto device_scope = program.ColocateWith(global_step->handle());
   return global_step->AssignAdd(ConstantLike(global_step->Read(), 1));
 }
 
@@ -148,9 +149,9 @@ Output Optimizer::Apply(const Variable& variable, const Gradient& gradient) {
   Program& program = variable.program();
   const auto scope = program.NameScope(StrCat("update_", variable.name()));
   if (gradient.sparse()) {
-    // Nodes that process the gradient are placed on its device; those that update the variable are
-    // placed beside the variable.
-    const auto there = program.ColocateWith(gradient.values);
+    // Nodes that process the gradient are placed on its device; nodes that update the variable are
+    // placed on the variable's device.
+    const auto device_scope = program.ColocateWith(gradient.values);
     return ApplySparse(variable, gradient);
   }
   return ApplyDense(variable, gradient.values);
@@ -159,7 +160,7 @@ Output Optimizer::Apply(const Variable& variable, const Gradient& gradient) {
 Output Optimizer::ApplyDense(const Variable& variable, Output gradient) {
   Program& program = variable.program();
   const std::vector<Variable> slots = SlotsOf(variable);
-  const auto here = program.ColocateWith(variable.handle());
+  const auto device_scope = program.ColocateWith(variable.handle());
   std::vector<NodeInput> inputs = {variable.handle()};
   for (const Variable& slot : slots) inputs.push_back(slot.handle());
   for (const Hyperparameter& h : rule_.before) inputs.push_back(h.Like(gradient));
@@ -173,7 +174,7 @@ Output Optimizer::ApplySparse(const Variable& variable, const Gradient& gradient
   Program& program = variable.program();
   const Gradient rows = DistinctRows(program, gradient);
   const std::vector<Variable> slots = SlotsOf(variable);
-  const auto here = program.ColocateWith(variable.handle());
+  const auto device_scope = program.ColocateWith(variable.handle());
   std::vector<NodeInput> inputs = {variable.handle()};
   for (const Variable& slot : slots) inputs.push_back(slot.handle());
   for (const Hyperparameter& h : rule_.before) inputs.push_back(h.Like(rows.values));
@@ -188,7 +189,7 @@ Variable Optimizer::NewState(const Variable& beside, const std::string& name, co
                              double initial_value, const std::optional<VariablePart>& part) {
   Program& program = beside.program();
   const auto root = program.NameScope("");
-  const auto here = program.ColocateWith(beside.handle());
+  const auto device_scope = program.ColocateWith(beside.handle());
   slots_.emplace_back(program, name, shape, Filled(initial_value),
                       VariableOptions{.dtype = beside.dtype(),
                                       .trainable = false,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizer: adds to a program the ops that change its variables so that a loss goes down. The
-// methods are in optimizers.h.
+// Optimizer: adds to a program the ops that change its variables so that a loss goes down.
+// optimizers.h has the methods, such as GradientDescent and Adam.
 //
 //   GradientDescent optimizer(0.1);
 //   Output train = optimizer.Minimize(program, loss);  // run it once per step
 //
 // Updates run on the variables' devices. A method's state for a variable (its slots) is kept in
 // variables on the same device, named "w/Momentum" and so on, as in TensorFlow's checkpoints. One
-// optimizer serves one program, which it borrows from the first call on, and is used by the thread
-// that builds it. Mistakes become the program's error. Errors of the updates' nodes name the line
-// that called Minimize or ApplyGradients.
+// optimizer serves one program, which the optimizer borrows from the first call on. Only the thread
+// that builds the program may use the optimizer. An invalid argument sets the program's error.
+// Errors of the updates' nodes name the line that called Minimize or ApplyGradients.
 #pragma once
 
 #include <map>
@@ -45,14 +45,14 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // Calls ComputeGradients and ApplyGradients. Each run raises the program's global step by one
-  // after the update.
+  // Calls ComputeGradients and ApplyGradients, and returns the train op. Each run of the op raises
+  // the program's global step by one after the update.
   Output Minimize(Program& program, const LocatedOutput& loss,
                   const std::vector<Variable>& variables = {});
 
   // Returns one entry for each of `variables` (all trainable ones if empty). The gradient is none()
-  // if the loss does not depend on the variable. It is an error if the loss depends on none of
-  // them.
+  // if the loss does not depend on the variable. If the loss depends on none of the variables, sets
+  // the program's error.
   std::vector<VariableGradient> ComputeGradients(Program& program, Output loss,
                                                  const std::vector<Variable>& variables = {},
                                                  SourceLine line = {__builtin_FILE(),
@@ -79,8 +79,8 @@ class Optimizer {
   const std::vector<Variable>& slots() const { return slots_; }
 
  protected:
-  // A method's update op ApplyX(variable, slots, before, gradient, after), where X is `op`, and its
-  // sparse form SparseApplyX.
+  // Describes a method's update op ApplyX(variable, slots, before, gradient, after), where X is
+  // `op`, and its sparse form SparseApplyX.
   struct Rule {
     std::string op;
     struct Slot {
@@ -90,17 +90,18 @@ class Optimizer {
     std::vector<Slot> slots = {};
     std::vector<Hyperparameter>
         before = {},
-        after = {};  // the hyperparameters: the only tensors that all updates use
+        after = {};  // the hyperparameters, which are the only tensors shared by all updates
     Attrs attrs = {};
   };
   Optimizer(std::string name, Rule rule) : name_(std::move(name)), rule_(std::move(rule)) {}
 
-  // Add the update of one variable, and return its op. `gradient.indices` may repeat.
+  // Add the update of one variable, and return its op. `gradient.indices` may contain an index
+  // several times.
   virtual Output ApplyDense(const Variable& variable, Output gradient);
   virtual Output ApplySparse(const Variable& variable, const Gradient& gradient);
-  // Prepare is called before all updates of one ApplyGradients, Finish after them. Prepare turns
-  // the state that Finish changes into hyperparameters of the rule. `first` is the first variable
-  // with a gradient, `updates` are the update ops.
+  // ApplyGradients calls Prepare before it adds the updates, and Finish after that. Prepare sets
+  // the hyperparameters of the rule that are read from state; Finish adds the ops that change this
+  // state. `first` is the first variable with a gradient, `updates` are the update ops.
   virtual void Prepare(Program& program, const Variable& first) {}
   virtual Outputs Finish(Program& program, const Outputs& updates) { return updates; }
 

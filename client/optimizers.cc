@@ -10,7 +10,7 @@ Output GradientDescent::ApplySparse(const Variable& variable, const Gradient& gr
   // Scattering would also sum repeated rows, but summing them first sends fewer rows.
   const Gradient rows = DistinctRows(variable.program(), gradient);
   const Output change = rows.values * rule().before[0].Like(rows.values);
-  const auto here = variable.program().ColocateWith(variable.handle());
+  const auto device_scope = variable.program().ColocateWith(variable.handle());
   return Call(variable.ref() ? "ScatterSub" : "ResourceScatterSub",
               {variable.handle(), rows.indices, change});
 }
@@ -55,7 +55,7 @@ void Adam::Prepare(Program& program, const Variable& first) {
 Outputs Adam::Finish(Program& program, const Outputs& updates) {
   const Output all = program.Group(updates, "updates", beta1_power_->handle());
   const auto after = program.ControlDependencies({all});
-  const auto here = program.ColocateWith(beta1_power_->handle());
+  const auto device_scope = program.ColocateWith(beta1_power_->handle());
   return {beta1_power_->Assign(*beta1_power_ * options_.beta1),
           beta2_power_->Assign(*beta2_power_ * options_.beta2)};
 }
@@ -64,7 +64,7 @@ Outputs Adam::UpdateMoments(const Variable& variable, const Gradient& gradient) 
   Program& program = variable.program();
   const Gradient rows = DistinctRows(program, gradient);
   const std::vector<Variable> slots = SlotsOf(variable);
-  const auto here = program.ColocateWith(variable.handle());
+  const auto device_scope = program.ColocateWith(variable.handle());
   const Output like = rows.values;
   // Computes slot = beta * slot + (1 - beta) * g, where g is 0 except in the given rows.
   const auto decay = [&](const Variable& slot, double beta, Output values) -> Output {
@@ -80,12 +80,13 @@ Output Adam::ApplySparse(const Variable& variable, const Gradient& gradient) {
   Program& program = variable.program();
   const Outputs moments = UpdateMoments(variable, gradient);
   const std::vector<Variable> slots = SlotsOf(variable);
-  const auto here = program.ColocateWith(variable.handle());
+  const auto device_scope = program.ColocateWith(variable.handle());
   const Output like = gradient.values;
-  const std::vector<Hyperparameter>& h = rule().before;
-  const Output rate = h[2].Like(like) * Sqrt(1 - h[1].Like(like)) / (1 - h[0].Like(like));
+  const std::vector<Hyperparameter>& hyperparameters = rule().before;
+  const Output rate = hyperparameters[2].Like(like) * Sqrt(1 - hyperparameters[1].Like(like)) /
+                      (1 - hyperparameters[0].Like(like));
   const auto after = program.ControlDependencies(moments);
-  return variable.AssignSub(rate * slots[0] / (Sqrt(slots[1]) + h[5].Like(like)));
+  return variable.AssignSub(rate * slots[0] / (Sqrt(slots[1]) + hyperparameters[5].Like(like)));
 }
 
 }  // namespace penstock::client

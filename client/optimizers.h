@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Optimisation methods. Their formulas, slot names and defaults are TensorFlow's. All of them
-// accept dense gradients and sparse ones (of gathered rows).
+// accept dense gradients, and sparse ones, which have values for some rows only.
 #pragma once
 
 #include <optional>
@@ -49,19 +49,20 @@ struct AdamOptions {
 };
 // m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;
 // w -= rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon).
-// Rows that a sparse gradient lacks count as 0: their m and v decay as well.
+// For rows that are not in a sparse gradient, g is 0: their m and v decay as well.
 class Adam : public Optimizer {
  public:
   using Options = AdamOptions;
   explicit Adam(Hyperparameter learning_rate, const Options& options = {});
 
  protected:
-  // For methods with the same state: the slots NAME and NAME_1.
+  // For derived methods with the same state. The slots are called `name` and `name`_1.
   Adam(const std::string& name, Hyperparameter learning_rate, const Options& options);
   Output ApplySparse(const Variable& variable, const Gradient& gradient) override;
   void Prepare(Program& program, const Variable& first) override;
   Outputs Finish(Program& program, const Outputs& updates) override;
-  // Adds the ops that update all rows of m and v with a sparse gradient.
+  // Adds the ops that update all rows of m and v, with 0 for the rows that `gradient` does not
+  // have.
   Outputs UpdateMoments(const Variable& variable, const Gradient& gradient);
   const Options& options() const { return options_; }
 

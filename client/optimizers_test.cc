@@ -132,7 +132,7 @@ TEST_P(OptimizersTest, LinearRegressionFollowsTheFormula) {
   }
 }
 
-// Gathers rows 2, 0 and 2 again of a table of 4 rows: row 2 counts twice, rows 1 and 3 never.
+// Gathers the rows 2, 0 and 2 of a table of 4 rows: row 2 counts twice, rows 1 and 3 never.
 TEST_P(OptimizersTest, GatheredRowsFollowTheFormula) {
   if (GetParam()) GTEST_SKIP() << "gathering by reference has dense gradients";
   for (const Case& c : Cases()) {

@@ -120,7 +120,7 @@ TEST_P(PartialRunTest, AFailureEndsTheStep) {
   ExpectMistake(run->Run({{b_, Value(1)}}, {}).status(), "Must run PartialRunSetup");
 }
 
-// Partial runs that are never completed do not block other steps, and end with the session.
+// Partial runs that are never completed do not block other steps, and end when the session ends.
 TEST_P(PartialRunTest, AbandonedRunsAreInNobodysWay) {
   std::vector<PartialRun> begun;
   for (int i = 0; i < 20; ++i) {

@@ -2,7 +2,7 @@
 //
 // Program: a client's graph under construction, and the variables in it.
 //
-// Not thread-safe. It cannot be moved, because Outputs and Variables borrow it.
+// Not thread-safe. A Program cannot be moved, because Outputs and Variables borrow it.
 #pragma once
 
 #include <string>
@@ -27,14 +27,14 @@ class Program : public GraphBuilder {
   // call makes it.
   Variable GlobalStep(SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
-  // Returns an op that runs after all of `ops`, with one edge from each of their devices. It is
-  // placed on the device of `beside`, if given.
+  // Returns an op that runs after all of `ops`, with one control edge from each of their devices.
+  // If `beside` is given, the op is on its device.
   Output Group(const Outputs& ops, string_view name, Output beside = {},
                SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns an op that gives each of `variables` its initial value.
   Output Initialize(const std::vector<Variable>& variables, string_view name = "init",
                     SourceLine line = {__builtin_FILE(), __builtin_LINE()});
-  // Returns bool[n]: which of `variables` have a value.
+  // Returns a bool vector: whether each of `variables` has a value.
   Output AreInitialized(const std::vector<Variable>& variables,
                         SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 

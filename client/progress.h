@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Progress: prints the state of a training for people: step, speed, loss, accuracy, time left. On a
-// terminal it updates one line in place; otherwise it prints a plain line every few seconds.
+// Progress: prints the state of a training: step, speed, measures such as the loss, and the time
+// left. On a terminal it updates one line in place; otherwise it prints a plain line every few
+// seconds.
 //
 // Uses colour only on a terminal and if NO_COLOR is not set. With --log_format=json
-// (core/base/log.h) it writes "progress" lines to the log, with the numbers as fields. Not
+// (core/base/log.h) it writes "progress" events to the log instead, with the numbers as fields. Not
 // thread-safe.
 #pragma once
 
@@ -37,7 +38,7 @@ class Progress {
 
   // Call this after each step. `measures` ("loss", "accuracy") are shown in order of name.
   void Step(int64_t step, const std::map<std::string, double>& measures = {});
-  // Prints a line of its own; on a terminal, above the line that is updated in place.
+  // Prints `line` as a separate line; on a terminal, above the line that is updated in place.
   void Say(const std::string& line);
   // Shows the last step if it was not shown yet. The line stays on the screen.
   void Finish();

@@ -14,8 +14,8 @@ namespace {
 
 // The timeout for closing a queue after a stop: the queue's task may be lost.
 constexpr int64_t kCancelMillis = 5000;
-// The timeout of enqueue ops, which is never reached, in place of the session's. Waiting at a full
-// queue is not an error, however long it takes; a stop cancels the ops.
+// The timeout of enqueue ops: so long that it never expires, because waiting at a full queue is not
+// an error. The session's timeout would expire. A stop cancels the ops.
 constexpr int64_t kUntilStopMillis = int64_t{100} * 24 * 60 * 60 * 1000;
 
 Status RunUntilItFails(Session& session, const TensorRef& op, const RunOptions& options) {
@@ -84,11 +84,11 @@ void QueueRunners::Start(Session& session, Coordinator& coordinator) const {
         const RunOptions until_stop{.timeout_ms = kUntilStopMillis,
                                     .cancellation = &coordinator.cancellation()};
         const Status end = RunUntilItFails(session, enqueue, until_stop);
-        // Request the stop before the calls below, which may take time.
+        // Requests the stop first, because the calls below may take time.
         if (!absl::IsOutOfRange(end)) coordinator.RequestStop(end);
         if (left->fetch_sub(1) > 1) return OkStatus();
-        // Closing waits for pending enqueues of other runners. An error is ignored: the queue may
-        // be closed already.
+        // Closing waits for pending enqueues of other runners. Ignores errors, because the queue
+        // may be closed already.
         if (!coordinator.should_stop()) (void)session.Run({}, {}, runner.close, until_stop);
         if (coordinator.should_stop()) {
           (void)session.Run({}, {}, runner.cancel, {.timeout_ms = kCancelMillis});

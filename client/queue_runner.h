@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QueueRunners: the threads that keep a program's queues full. Each thread runs one enqueue op
-// repeatedly, until the input ends (OutOfRange), an error occurs, or the coordinator stops.
+// repeatedly, until the input ends (OutOfRange), an error occurs, or the coordinator requests a
+// stop.
 //
 // When the last thread of a runner has reached the end of the input, its queues are closed:
 // consumers get the remaining elements, and then OutOfRange. After a stop the queues are closed and
-// pending operations cancelled, so that steps of other clients end too. The first error of a runner
-// stops all runners.
+// pending operations are cancelled, so that steps of other clients that wait for the queues end
+// too. The first error of a runner stops all runners.
 //
-// Add nodes on one thread, before sessions of the program run on others. Borrows the program.
+// Call Add only while no other thread runs a session of the program. Borrows the program.
 #pragma once
 
 #include <string>
@@ -34,7 +35,7 @@ class QueueRunners {
 
   // Returns OK if the queues give the same elements in each session. Otherwise InvalidArgument
   // names the cause: a runner with several threads or enqueue ops, or a shuffle without a seed, or
-  // one that is not repeatable (ShuffleBatchOptions). Looks at the nodes on which `taken` or an
+  // one that is not repeatable (ShuffleBatchOptions). Checks the nodes on which `taken` or an
   // enqueue op depends.
   Status CheckRepeatable(const Output& taken) const;
 

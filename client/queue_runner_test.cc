@@ -20,7 +20,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A requested stop ends all waits for a queue, those of producers and of consumers.
+// A requested stop ends all waits for a queue, both of producers and of consumers.
 TEST(QueueRunners, AStopEndsWhatWaits) {
   Pipeline p;
   const Output full = RangeInputProducer(p.runners(), 10, {.capacity = 2});  // never ends

@@ -16,7 +16,7 @@ Gradient Average(const Variable& variable, const std::vector<Gradient>& parts, d
     if (!part.none()) given.push_back(part);
   }
   if (given.empty() || parts.size() == 1) return parts[0];
-  const auto here = variable.program().ColocateWith(variable.handle());
+  const auto device_scope = variable.program().ColocateWith(variable.handle());
   Gradient sum = SumGradients(given);
   sum.values = sum.values / towers;
   return sum;

@@ -150,8 +150,7 @@ Outputs ZeroState(Program& program, const RnnCell& cell, Output batch, SourceLin
   for (const int64_t size : cell.state_sizes()) {
     const Output dims = Pack({batch, Int(program, static_cast<int32_t>(size))});
     const Output zeros = Fill(dims, Cast(Constant(program, Tensor::Scalar(0.0)), cell.dtype()));
-    // The reshape makes the number of columns known to shape inference if the number of rows is
-    // not.
+    // If the number of rows is unknown, the reshape tells shape inference the number of columns.
     state.push_back(batch.constant() != nullptr
                         ? zeros
                         : Reshape(zeros, Ints(program, {-1, static_cast<int32_t>(size)})));
@@ -164,7 +163,7 @@ namespace {
 // Builds one DynamicRnn; all tensors in this class are time-major.
 class Unrolling {
  public:
-  // `function`: what cell.Read() returned.
+  // `function`: the result of cell.Read().
   Unrolling(Program& program, const RnnCell& cell, RnnFunction function, Output inputs,
             const DynamicRnnOptions& options, SourceLine line)
       : program_(program),
@@ -212,7 +211,7 @@ class Unrolling {
     return shape.known_rank() && shape.rank() > 1 ? shape.dim(1) : PartialShape::kUnknown;
   }
 
-  // Returns the number of steps that the longest row needs, at most the steps of the input.
+  // Returns the length of the longest row, but at most the number of time steps of the input.
   Output Steps() const {
     if (!lengths_.valid()) return time_;
     const Output zero = Int(program_, 0);
@@ -227,7 +226,7 @@ class Unrolling {
     const Output input = inputs_.Read(now, line_);
     RnnStep step;
     {
-      const FallbackLine fallback(line_);  // for cells whose own line is not known
+      const FallbackLine fallback(line_);  // for cells without a known line
       step = function_(input, before);
     }
     const CallerLine source(program_, line_);
@@ -242,7 +241,7 @@ class Unrolling {
     return next;
   }
 
-  // Returns all outputs, followed by zeros for the steps that no row needed.
+  // Returns the outputs of all time steps, with zeros for the time steps after the longest row.
   Output Padded(const TensorArray& outputs, Output steps) const {
     if (!lengths_.valid()) return outputs.Stack();
     const Output zero = Int(program_, 0), one = Int(program_, 1);

@@ -9,9 +9,10 @@
 // The formulas, and the names and layout of weights, are those of TensorFlow's BasicLSTMCell,
 // GRUCell and BasicRNNCell, so checkpoints can be exchanged with TensorFlow.
 //
-// Errors of a cell's nodes name the line that made the cell; those of other nodes that DynamicRnn
-// adds name the line that called it. So do those of a cell that std::make_shared made, unless it is
-// given a line. Nodes of a program's own RnnCell have their own lines.
+// Errors of a cell's nodes name the line that made the cell; errors of other nodes that DynamicRnn
+// adds name the line that called it. If std::make_shared makes a cell without a `line` argument,
+// the cell's line is not known; errors of its nodes name the line that called DynamicRnn. If the
+// program defines its own RnnCell, errors of its nodes name the lines that made them.
 #pragma once
 
 #include <cstdint>
@@ -103,8 +104,8 @@ class BasicRnnCell final : public RnnCell {
   const Variable kernel_, bias_;
 };
 
-// Cells in sequence: the output of each is the input of the next one. The state is the
-// concatenation of the cells' states.
+// Cells in sequence: the output of each cell is the input of the next one. The state is the list of
+// the tensors of all cells' states.
 class StackedCell final : public RnnCell {
  public:
   // REQUIRES at least one cell.
@@ -123,8 +124,8 @@ Outputs ZeroState(Program& program, const RnnCell& cell, Output batch,
                   SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct DynamicRnnOptions {
-  // The number of time steps of each row, int32[batch] or int64[batch]. After its length a row's
-  // outputs are zeros and its state does not change. If not given, all rows are as long as the
+  // The number of time steps of each row, int32[batch] or int64[batch]. At later time steps a row's
+  // outputs are zeros and its state does not change. If not given, all rows have the length of the
   // input.
   Output lengths = {};
   Outputs initial_state = {};  // zeros if empty
@@ -136,10 +137,10 @@ struct DynamicRnnOptions {
 };
 struct RnnOutputs {
   Output outputs;  // [batch, time, output_size] or time-major
-  Outputs state;   // after each row's last step
+  Outputs state;   // each row's state after its last time step
 };
-// Runs `cell` over the time steps of `inputs`, as many as the longest row has. Mistakes become the
-// program's error.
+// Runs `cell` for each time step of `inputs`, up to the length of the longest row. An invalid
+// argument sets the program's error.
 RnnOutputs DynamicRnn(Program& program, const RnnCell& cell, Output inputs,
                       const DynamicRnnOptions& options = {},
                       SourceLine line = {__builtin_FILE(), __builtin_LINE()});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests that a training whose weights and gradients are rounded in transfers is as accurate as one
-// without rounding.
+// Tests that rounding weights and gradients in transfers does not make a trained model less
+// accurate.
 #include <cmath>
 #include <memory>
 #include <random>

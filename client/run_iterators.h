@@ -6,22 +6,23 @@
 //   RunIterators input({iterator}, batch[0], &once);
 //   loop.AddHook(&input);
 //
-// The end of a dataset ends the loop with OK. An error of the input is the error of the step that
-// gets it.
+// At the end of a dataset the loop ends with OK. If reading a dataset fails, the step that reads it
+// fails with the same error.
 //
 // With `taken`, a training that is resumed from a checkpoint also resumes at its position in the
 // input: each session reads the datasets from the beginning, and drops the elements of earlier
-// steps. The loop computes nothing from the dropped elements, but the datasets read and map them
-// again. The datasets must be the same in each session (Dataset::repeatable); otherwise the first
-// session ends with an error.
+// steps. The training computes nothing from the dropped elements, but the datasets read and map
+// them again. The datasets must be the same in each session (Dataset::repeatable); otherwise the
+// first session ends with an error.
 //
 // With `once`, the number of dropped elements is the count of this worker's batches that `once`
 // keeps. Then every element is used exactly once, even if workers are killed (exactly_once.h).
 // Without `once`, the number is the global step. That is exact only if this is the only worker, has
 // no concurrent steps, and is not killed within a step while a parameter server survives.
 //
-// If the input ends before all these elements are dropped, the loop ends with FailedPrecondition:
-// files are missing, or other workers have raised the global step too.
+// If the input ends before all elements of earlier steps are dropped, the loop ends with
+// FailedPrecondition. Possible causes: files are missing, or other workers have raised the global
+// step too.
 #pragma once
 
 #include <vector>

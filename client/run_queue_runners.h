@@ -2,21 +2,21 @@
 //
 // RunQueueRunners: runs the queue runners of a program while a training loop has a session.
 //
-// At the end of the input the loop ends with OK. The error of a runner becomes the error of the
-// step that waits for the runner's queue: the loop recovers from it, or ends with it.
+// At the end of the input the loop ends with OK. If a runner fails, the step that waits for its
+// queue fails with the same error, and the loop recovers or ends as after any error of a step.
 //
 // With `taken`, a training that is resumed from a checkpoint also resumes at its position in the
 // input. Each session starts the input from the beginning, and takes and drops the batches of
 // earlier steps. The input must be the same in each session (QueueRunners::CheckRepeatable);
-// otherwise the first session ends with an error. The cost is reading the dropped batches; nothing
-// is computed from them.
+// otherwise the first session ends with an error. Resuming costs the time to read the dropped
+// batches; the training computes nothing from them.
 //
 // With `once`, the number of dropped batches is the count of this worker's batches that `once`
 // keeps. Then every record is used exactly once in each epoch, even if workers are killed
 // (exactly_once.h). Without `once`, the number of dropped batches is the global step. That is exact
 // only if this is the only worker, has no concurrent steps, and is not killed within a step while a
-// parameter server survives. If the input ends before all these batches are dropped, the loop ends
-// with FailedPrecondition.
+// parameter server survives. If the input ends before all batches of earlier steps are dropped, the
+// loop ends with FailedPrecondition.
 #pragma once
 
 #include <memory>

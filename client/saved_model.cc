@@ -11,8 +11,8 @@ Status CheckHasSaver(const SaverNames& saver) {
   return FailedPrecondition("the graph was saved without a saver: saver_def names no nodes");
 }
 
-// Returns the op that a loader must run once; "" if there is none. TensorFlow's versions gave it
-// different names; all are tried.
+// Returns the name of the op that a loader must run once; "" if there is none. Versions of
+// TensorFlow have named the op differently; this function tries all names.
 std::string InitOp(const MetaGraph& meta) {
   const auto signature = meta.signatures.find("__saved_model_init_op");
   if (signature != meta.signatures.end() && !signature->second.outputs.empty()) {
@@ -84,7 +84,7 @@ StatusOr<std::unique_ptr<SavedModel>> SavedModel::Load(const std::string& folder
 }
 
 Status SavedModel::Initialize(const std::string& folder, Env& env) {
-  // A model without variables has no such folder, although it may have a saver.
+  // A model without variables has no folder `variables`, although it may have a saver.
   const std::string variables = StrCat(folder, "/variables/variables");
   if (env.FileExists(variables + ".index")) {
     RETURN_IF_ERROR(Annotate(RestoreVariables(*session_, meta_.saver, variables), "variables"));

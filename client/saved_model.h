@@ -33,7 +33,7 @@ Status RestoreVariables(Session& session, const SaverNames& saver, const std::st
 StatusOr<std::string> SaveVariables(Session& session, const SaverNames& saver,
                                     const std::string& path);
 
-// A graph of a SavedModel with its variables, in its own session. Thread-safe.
+// A SavedModel: one of its graphs and the variables, in a session of its own. Thread-safe.
 class SavedModel {
  public:
   struct Options {

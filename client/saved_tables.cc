@@ -73,10 +73,10 @@ std::vector<DType> SavedTable::TensorTypes(bool changes) const {
 Outputs SavedTable::Export(SourceLine line) const {
   const CallerLine source(handle, line);
   Program& program = static_cast<Program&>(*handle.sink);
-  const auto here = program.ColocateWith(handle);
+  const auto device_scope = program.ColocateWith(handle);
   Outputs rows = CallN("DynamicTableExport", {handle}, BucketAttrs(*this));
   rows.resize(TensorNames(/*changes=*/false).size(),
-              {&program, -1, 0});  // CallN returns fewer outputs after a mistake
+              {&program, -1, 0});  // CallN returns fewer outputs after an error
   return rows;
 }
 
@@ -84,7 +84,7 @@ Outputs SavedTable::ExportChanges(Output mark, Output base_mark, Output base,
                                   SourceLine line) const {
   const CallerLine source(handle, line);
   Program& program = static_cast<Program&>(*handle.sink);
-  const auto here = program.ColocateWith(handle);
+  const auto device_scope = program.ColocateWith(handle);
   Outputs rows =
       CallN("DynamicTableExportChanges", {handle, mark, base_mark, base}, BucketAttrs(*this));
   rows.resize(TensorNames(/*changes=*/true).size(), {&program, -1, 0});
@@ -94,14 +94,14 @@ Outputs SavedTable::ExportChanges(Output mark, Output base_mark, Output base,
 Output SavedTable::Import(const Outputs& tensors, SourceLine line) const {
   const CallerLine source(handle, line);
   Program& program = static_cast<Program&>(*handle.sink);
-  const auto here = program.ColocateWith(handle);
+  const auto device_scope = program.ColocateWith(handle);
   return CallIn(program, "DynamicTableImport", WithColumns(*this, tensors), {});
 }
 
 Output SavedTable::Merge(const Outputs& tensors, SourceLine line) const {
   const CallerLine source(handle, line);
   Program& program = static_cast<Program&>(*handle.sink);
-  const auto here = program.ColocateWith(handle);
+  const auto device_scope = program.ColocateWith(handle);
   Attrs attrs = BucketAttrs(*this);
   attrs.erase("N");  // the lengths of the lists give N
   return CallIn(program, "DynamicTableMerge", WithColumns(*this, tensors), std::move(attrs));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The dynamic tables of a program (client/embedding/dynamic_table.h), for Saver. SavedTablesOf
-// finds them as the nodes that have all attributes below.
+// returns one SavedTable for each node that has all attributes below.
 //
 // A table's rows are in buckets. A checkpoint has five tensors for each bucket, such as
 // "users/bucket_3_of_32/keys". Each part of a table holds some of the buckets, and restores these,
-// whatever the number of parts was when the table was saved. A checkpoint of changes has in these
-// tensors only the rows that were updated since the checkpoint that
-// "users/bucket_3_of_32/base_checkpoint" names. Its tensor ".../dropped" has the keys whose rows
-// were dropped since then.
+// for any number of parts that the table had when it was saved. In a checkpoint of changes, these
+// tensors have only the rows that were updated since the checkpoint that
+// "users/bucket_3_of_32/base_checkpoint" names. The tensor ".../dropped" has the keys of the rows
+// that were dropped since then.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ inline constexpr char kTableNameAttr[] = "_table_name", kTablePartAttr[] = "_tab
 struct SavedTable {
   Output handle;
   std::string name;
-  std::string ready;             // the variable of kTableReadyAttr; it is not saved
+  std::string ready;             // name of the variable of kTableReadyAttr, which is not saved
   std::vector<int64_t> buckets;  // buckets that the part holds
   int64_t num_buckets = 0;       // number of buckets in the whole table
 

@@ -18,8 +18,9 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
       kept_(*options.env, options.keep, options.keep_every_hours),
       nodes_(AddSaverNodes(program, std::move(variables), options, line)) {}
 
-// Describes a new save with the mark `mark`: the earlier save on which it builds, or none if it
-// must be complete. `directory`: the directory of the save; "" if it is not known yet.
+// Returns a new save with the mark `mark`, and the earlier save on which it builds, or none if the
+// new save must have all rows. `directory`: the directory of the new save; "" if it is not known
+// yet.
 Saver::SavedChanges Saver::BeginChanges(const std::string& mark, const std::string& directory) {
   MutexLock lock(mu_);
   const bool complete = last_.mark.empty() || last_.number >= options_.incremental ||

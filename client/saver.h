@@ -8,11 +8,11 @@
 // "checkpoint", which names the newest one, is written, and after that old checkpoints are removed.
 //
 // The constructor adds nodes to the program, which it borrows: make the Saver when the program has
-// all of its variables, before other threads run sessions of it. Do not run two saves into one
-// directory at the same time. Errors of the nodes name the line of the constructor's call. If other
-// clients train during a save, the saved value of each variable is consistent, but different
-// variables may be some updates apart. With `mutexes`, the variables of one task are saved at one
-// moment, if each update of them holds one of the mutexes on that task.
+// all of its variables, before other threads run sessions of the program. Do not run two saves into
+// one directory at the same time. Errors of the nodes name the line of the constructor's call. If
+// other clients train during a save, the saved value of each variable is consistent, but different
+// variables may be some updates apart. With SaverOptions::mutexes, the saved values of one task's
+// variables are those of one moment, if each update of them holds one of the mutexes on that task.
 #pragma once
 
 #include <cstdint>
@@ -71,14 +71,14 @@ class Saver {
   // leave the tables in the state of one of these.
   Status Restore(Session& session, const std::string& checkpoint);
 
-  // Restores the newest checkpoint of `directory` that is not damaged: all its checksums are
-  // verified. The result also names the damaged ones. Its prefix is "" if there is no checkpoint;
-  // then nothing was restored. DataLoss if all checkpoints are damaged.
+  // Restores the newest checkpoint of `directory` whose checksums are all correct. The result also
+  // names the damaged ones. If there is no checkpoint, restores nothing, and the result's prefix is
+  // "". DataLoss if all checkpoints are damaged.
   StatusOr<NewestGood> RestoreNewestGood(Session& session, const std::string& directory);
 
  private:
-  // A save with the changes of tables: its mark, the save on which it builds, and the number of
-  // saves since the complete one.
+  // A save with the changes of tables: its mark, the mark and name of the save on which it builds,
+  // and the number of saves since the last one with all rows.
   struct SavedChanges {
     std::string mark, base_mark, base;
     std::string directory, name;
@@ -97,7 +97,7 @@ class Saver {
   KeptCheckpoints kept_;
   const SaverNodes nodes_;
   Mutex mu_;
-  SavedChanges last_ ABSL_GUARDED_BY(mu_);  // if it has no mark, the next save has all rows
+  SavedChanges last_ ABSL_GUARDED_BY(mu_);  // the last save; no mark: the next save has all rows
   SavedChanges snapshot_changes_ ABSL_GUARDED_BY(mu_);  // the changes of the newest TakeSnapshot
 };
 

@@ -36,9 +36,9 @@ Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
   return Constant(sink, Tensor::Vector<std::string>(values));
 }
 
-// The steps of a restore. kOnly: one complete checkpoint, which gives all values. Else several
-// checkpoints: kFirst gives the rows of tables, kNext changes of rows, and kLast changes of rows
-// and all other values.
+// The steps of a restore. kOnly restores all values from one checkpoint that has all rows. A chain
+// of incremental checkpoints is restored by kFirst (all rows of tables), kNext (changed rows) and
+// kLast (changed rows and all other values).
 enum class RestoreStep { kOnly, kFirst, kNext, kLast };
 
 // Adds the nodes of one saver.
@@ -80,9 +80,10 @@ Output NodeAdder::Placeholder(string_view name) {
 
 void NodeAdder::NoteInterleaved(const Variable& variable) {
   if (!variable.part() || !variable.part()->interleaved) return;
-  const auto box = ShapeAndSlice::Parse(variable.saved_slice());
-  CHECK_OK(box.status());
-  nodes_.interleaved[variable.saved_name()].insert(box->slice.Within(box->shape)->ToString());
+  const auto shape_and_slice = ShapeAndSlice::Parse(variable.saved_slice());
+  CHECK_OK(shape_and_slice.status());
+  nodes_.interleaved[variable.saved_name()].insert(
+      shape_and_slice->slice.Within(shape_and_slice->shape)->ToString());
 }
 
 // Divides variables and tables among the tasks that hold them.
@@ -117,7 +118,7 @@ std::map<std::string, Outputs> NodeAdder::MutexesByHost() {
   return mutexes;
 }
 
-// Adds the op that makes one checkpoint of the files of all shards.
+// Adds the op that merges the files of all shards into one checkpoint.
 Output NodeAdder::AddMerge(const std::vector<SaverShard>& shards, const Outputs& saved) {
   Outputs files;
   for (const SaverShard& shard : shards) files.push_back(shard.file);
@@ -184,7 +185,7 @@ SaverNodes NodeAdder::Add(std::vector<Variable> variables) && {
   return std::move(nodes_);
 }
 
-// Returns `value`, which belongs to `owner`, as a node that fails if it is not finite.
+// Adds a node that outputs `value`, or fails if it is not finite; the error names `owner`.
 Output NodeAdder::FailIfNotFinite(Output value, const std::string& owner) {
   const Output checked =
       Call("CheckNumerics", {value}, {{"message", owner + " is not finite and is not saved"}});
@@ -300,18 +301,18 @@ void NodeAdder::AddSnapshot(SaverShard& shard) {
     }
     large.push_back(variable);
     // The copy is made on the device of the variable.
-    const auto here = program_.ColocateWith(variable.handle());
+    const auto device_scope = program_.ColocateWith(variable.handle());
     values.push_back(Call("SnapshotCut", {nodes_.snapshot_name, Outputs{variable.handle()}},
                           {{"shared_name", StrCat(snapshot, "/", variable.name())},
                            {"dtypes", std::vector<DType>{variable.dtype()}}}));
   }
   AddTableValues(shard, locks, &values);
   // Copies one variable after the other, so that the training keeps most of the cores. A second
-  // pass copies again what was changed during the first one.
+  // pass copies again the data that have changed during the first one.
   for (int pass = 0; pass < 2; ++pass) {
     for (const Variable& variable : large) {
       const auto after = program_.ControlDependencies(shard.copy_ahead);
-      const auto here = program_.ColocateWith(variable.handle());
+      const auto device_scope = program_.ColocateWith(variable.handle());
       shard.copy_ahead = {Call("SnapshotCopyAhead",
                                {nodes_.snapshot_name, Outputs{variable.handle()}},
                                {{"shared_name", StrCat(snapshot, "/", variable.name())}})};
@@ -352,7 +353,7 @@ Outputs NodeAdder::AddAssigns(const SaverShard& shard, const Outputs& imported) 
   }
   const auto after = program_.ControlDependencies(imported);
   for (const Variable& ready : shard.ready) {
-    const auto here = program_.ColocateWith(ready.handle());
+    const auto device_scope = program_.ColocateWith(ready.handle());
     assigned.push_back(ready.Assign(Constant(program_, Tensor::Scalar(true))));
   }
   return assigned;

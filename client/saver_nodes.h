@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SaverNodes: the nodes by which a Saver (client/saver.h) saves and restores the variables and
-// tables of a program. Each task saves what it holds into files of its own.
+// SaverNodes: the nodes with which a Saver (client/saver.h) saves and restores the variables and
+// tables of a program. Each task saves its variables and tables into its own files.
 #pragma once
 
 #include <map>

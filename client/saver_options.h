@@ -16,16 +16,16 @@ struct SaverOptions {
   // In addition, one checkpoint per this many hours is never deleted. 0: none.
   double keep_every_hours = 0;
   // After a checkpoint with all rows of dynamic tables, up to this many checkpoints hold only the
-  // rows that changed since the checkpoint before them. Restoring such a checkpoint needs the ones
-  // on which it builds, which are kept on the disk. 0: each checkpoint has all rows. The first
-  // checkpoint after a Restore has all rows, too.
+  // rows that changed since the checkpoint before them. Restoring such a checkpoint needs the
+  // earlier ones on which it builds, which therefore stay on the disk. 0: each checkpoint has all
+  // rows. The first checkpoint after a Restore has all rows, too.
   int incremental = 0;
   // Whether to add the nodes for CopyAhead, TakeSnapshot and SaveSnapshot.
   bool background = false;
   // The maximum rate at which SaveSnapshot writes on each task. 0: no limit.
   int64_t bytes_per_second = 0;
-  // Whether a save fails if a trainable variable or a table contains NaN or infinity:
-  // InvalidArgument names it. The check reads the same values that are written.
+  // If true, a save fails if a trainable variable or a table contains NaN or infinity;
+  // InvalidArgument names the variable or table. The save checks the same values that it writes.
   bool finite_only = false;
   Env* env = &Env::Real();
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SaverShard: what one task saves, and the nodes by which it saves and restores it. Private to
-// SaverNodes.
+// SaverShard: the variables and tables of one task, and the nodes that save and restore them.
+// Private to SaverNodes.
 #pragma once
 
 #include <string>
@@ -21,15 +21,16 @@ struct SaverShard {
   Outputs mutexes;              // mutexes on this task
   Output file;                  // the prefix of the file names of this task
   Outputs values;               // the values to save
-  Output save;                  // op
+  Output save;                  // the op that writes them to the file
   // The ops of a background save.
   Outputs copy_ahead;  // the last op of a chain; none if no variable is large
   Output take_snapshot, save_snapshot;
   // The first outputs of the ops that read the file: the values of variables, the rows of tables,
-  // and the changed rows in a checkpoint of changes. Not valid if there are none.
+  // and the changed rows in a checkpoint of changes. Each is not valid if the task has no such
+  // values.
   Output restored, rows, changes;
 
-  bool saves_changes = false;  // saves contain only the changed rows of tables, if possible
+  bool saves_changes = false;  // if true, saves with a base have only the changed rows of tables
   // Return name, slice and type of each saved tensor: first the variables, then the tensors of the
   // tables.
   std::vector<std::string> Names() const;

@@ -119,7 +119,7 @@ TEST(SaverTest, KeepsTheNewestCheckpoints) {
               ElementsAre("model.ckpt-30", "model.ckpt-40"));
 }
 
-// A clock that the test sets.
+// An Env whose clock the test sets.
 class SetClock : public ForwardingEnv {
  public:
   SetClock() : ForwardingEnv(Env::Real()) {}

@@ -27,7 +27,7 @@ Feeds Values(const std::vector<Feed>& feeds) {
   return values;
 }
 
-// Returns the names of the nodes that the tensors are outputs of.
+// Returns the name of the node of each tensor.
 std::vector<std::string> NodeNames(const std::vector<TensorRef>& tensors) {
   std::vector<std::string> names;
   names.reserve(tensors.size());

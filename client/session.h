@@ -8,8 +8,8 @@
 // Run, MakeCallable and StartPartialRun first send the nodes that were added to the graph since the
 // last call. Borrows the graph, which must outlive the session. Thread-safe, as long as no thread
 // adds nodes to the graph at the same time. Errors are those of SessionInterface
-// (distributed/session/session.h), with the source line of the node that failed, if it is known.
-// After a mistake in building the graph, each of the three functions returns the mistake.
+// (distributed/session/session.h), with the source line of the node that failed, if it is known. If
+// building the graph has set the graph's error, each of the three functions returns that error.
 #pragma once
 
 #include <atomic>
@@ -81,8 +81,8 @@ class Session {
   Session(const GraphBuilder& graph, std::unique_ptr<SessionInterface> session)
       : graph_(graph), session_(std::move(session)) {}
 
-  // Sets the timeout of Run, Fetch and Execute for calls that have none of their own. The timeout
-  // in the session's options still applies to all other calls. Call this before the first run.
+  // Sets the timeout of calls to Run, Fetch and Execute that do not set one. The timeout in the
+  // session's options still applies to all other calls. Call this before the first run.
   void set_run_timeout_ms(int64_t timeout_ms) { run_timeout_ms_ = timeout_ms; }
 
   // Returns the values of `fetches`, in order, after `targets` have run too.
@@ -116,15 +116,15 @@ class Session {
   static Status Reset(const std::string& target, const std::vector<std::string>& containers = {},
                       const SessionOptions& options = {});
 
-  // Cancels running steps and frees what the session holds. The destructor closes too, but ignores
-  // errors.
+  // Cancels running steps and frees the session's resources. The destructor does the same, but
+  // ignores errors.
   Status Close() { return session_->Close(); }
 
  private:
   friend class Callable;
   friend class PartialRun;
   Status Extend() ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns an error of a step with the line of the program that made the node that failed.
+  // Adds to an error of a step the line of the program that made the failed node, if it is known.
   Status WithLine(const Status& status) const;
 
   const GraphBuilder& graph_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StartedStep: a training step whose outputs will be fetched with get. It runs on a thread of its
+// StartedStep: a training step whose outputs the caller takes with get. It runs on a thread of its
 // own, or on the thread that calls get.
 #pragma once
 

@@ -17,8 +17,8 @@ bool IsHandleOf(const Node& node, const Node& variable) {
 
 bool OnlyReads(const Node& node) { return node.op().only_reads || node.op().passes_through; }
 
-// Returns whether running `train` runs a node that may change the variable: one that takes its
-// handle and does not only read.
+// Returns whether running `train` runs a node that may change the variable: a node that takes the
+// variable's handle and is not a read.
 bool MayChange(const Node* train, const Node& variable) {
   std::set<const Node*> seen = {train};
   std::vector<const Node*> left = {train};

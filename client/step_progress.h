@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepProgress: detects that the steps of a training do not change the global step, so that the
-// training would never end. A value; not thread-safe.
+// training would never end. A value type; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,8 @@ namespace penstock::client {
 
 class StepProgress {
  public:
-  // A warning is printed after this many steps in a row without a change of the global step. If the
-  // train op can change the global step (gradients may be accumulated), it is printed after ten
-  // times as many.
+  // Add sets a warning after this many steps in a row without a change of the global step; after
+  // ten times as many if the train op can change the global step (it may accumulate gradients).
   static constexpr int64_t kWarnAfterSteps = 100;
 
   // The training ends after `steps_max` steps in a row without a change; 0: never.
@@ -23,7 +22,7 @@ class StepProgress {
 
   // Call this after each step, with the global step after it. Returns FailedPrecondition after
   // `steps_max` steps in a row without a change, unless the train op has a node that may change the
-  // global step. Sets `*line` to a message for people if there is one.
+  // global step. Sets `*line` to the warning when it is due.
   Status Add(int64_t global_step, std::string* line);
 
  private:

@@ -61,7 +61,7 @@ int64_t Start(const std::vector<TracedStep>& steps) {
   return start;
 }
 
-// The edges of one device that come from other tasks.
+// Returns the edges over which the nodes of one device receive tensors from other tasks.
 std::set<std::string> EdgesFromOtherTasks(const std::vector<TracedNode>& nodes) {
   std::set<std::string> edges;
   for (const auto& [step, node] : nodes) {
@@ -75,8 +75,8 @@ std::string TaskOf(const std::string& device) {
   return task.ok() ? task->ToString() : "";
 }
 
-// Returns by which transport the tensor of a row has travelled; "" if that is not known, or if the
-// row is no transfer.
+// Returns the transport that moved the tensor of `node`; "" if it is not known, or if `node` is not
+// a transfer.
 std::string RoadOf(const NodeStats& node, const std::set<std::string>& from_other_tasks,
                    const StepTrace::Roads& roads) {
   if (!node.transfer) return "";

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepTrace: records what some steps of a training did on all their tasks. Writes one time line, a
-// file that https://ui.perfetto.dev and chrome://tracing show, and describes in one line how busy
-// the devices were.
+// StepTrace: records when the nodes of some training steps ran, on all tasks of the steps. Writes a
+// timeline file that https://ui.perfetto.dev and chrome://tracing show, and describes in one line
+// how busy the devices were.
 //
 //   StepTrace trace({.first_step = 100, .steps = 20});
 //   ... TrainingOptions{.trace = &trace} ...
 //   trace.WriteJson(env, "steps.json");
 //
-// Times are read from each task's own clock: times of two machines differ by as much as their
-// clocks. Tracing a step costs some microseconds per node. Thread-safe.
+// Times come from each task's own clock, so the times of two machines are shifted by the difference
+// of their clocks. Tracing a step costs some microseconds per node. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 namespace penstock::client {
 
 struct TracedStep {
-  int64_t step = 0;                  // the global step that it began with
+  int64_t step = 0;                  // the global step when the step began
   int64_t start_ns = 0, end_ns = 0;  // wall clock
   std::vector<DeviceStats> devices;
 };
@@ -57,16 +57,16 @@ class StepTrace {
   // Returns a line such as "20 steps in 0.16 s, 1.9 at a time; busy: /job:ps/task:0/device:CPU:0 35
   // %, ..."
   std::string Describe() const;
-  // Names the transport of each transfer in the file. `roads`: by the names of the sending and the
-  // receiving task, as AskRoads (distributed/rpc/ask_cluster.h) returns them; a TrainingLoop asks
-  // after the first traced step.
+  // Sets the transport of each transfer, for the file. `roads`: the transport by the names of the
+  // sending and the receiving task, as AskRoads (distributed/rpc/ask_cluster.h) returns them; a
+  // TrainingLoop calls AskRoads after the first traced step.
   using Roads = std::map<std::pair<std::string, std::string>, std::string>;
   void SetRoads(Roads roads);
   bool has_roads() const;
   // Writes Chrome's Trace Event Format, complete events ("ph": "X"), with a process per device and
   // a lane per thread. An asynchronous op, whose thread does other work meanwhile, has a lane of
-  // its own. Transfers have their bytes and their road: "shm", "grpc", "verbs" or, within a task,
-  // "local". The road is left out if it is not known.
+  // its own. A transfer has its bytes and its transport: "shm", "grpc", "verbs" or, within a task,
+  // "local". The transport is left out if it is not known.
   Status WriteJson(Env& env, const std::string& path) const;
 
  private:

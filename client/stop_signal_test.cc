@@ -13,7 +13,7 @@
 namespace penstock::client {
 namespace {
 
-// Waits up to 30 s until the watcher, another thread, has seen the signal. Returns whether it has.
+// Waits up to 30 s until the watcher thread has seen the signal. Returns whether it has seen it.
 bool Requested(const StopSignal& stop) {
   const int64_t deadline_ns = Env::Real().NowNanos() + 30'000'000'000;
   while (!stop.requested() && Env::Real().NowNanos() < deadline_ns) std::this_thread::yield();

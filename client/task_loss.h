@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IsTaskLoss: the errors after which a training makes a new session.
+// IsTaskLoss: says for which errors a training makes a new session.
 #pragma once
 
 #include "core/base/status.h"
 
 namespace penstock::client {
 
-// Returns whether a task is lost or has not started, so that another attempt may succeed.
+// Returns whether `status` means that a task is lost or has not started, so that another attempt
+// may succeed.
 inline bool IsTaskLoss(const Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status);
 }

@@ -22,7 +22,7 @@ namespace penstock::client {
 struct TensorArrayOptions {
   PartialShape element_shape = {};        // the shape of every element
   bool dynamic_size = false;              // if true, a write past the end grows the array
-  bool clear_after_read = true;           // each element may be read only once, and is freed then
+  bool clear_after_read = true;           // if true, a read frees the element: read it only once
   bool identical_element_shapes = false;  // the first write sets the shape of all elements
   string_view name = "";
 };
@@ -40,16 +40,16 @@ class TensorArray {
   Output handle() const { return handle_; }
   Output flow() const { return flow_; }
   DType dtype() const { return dtype_; }
-  // Returns the same array with another flow: its reads run after all writes that `flow` depends
-  // on.
+  // Returns the same array with another flow: reads of the result run after all writes that `flow`
+  // depends on.
   TensorArray At(Output flow) const;
 
   TensorArray Write(Output index, Output value,
                     SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
   TensorArray Scatter(Output indices, Output values,
                       SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
-  // Writes consecutive slices of `value` along its first dimension; `lengths` (int64) are their
-  // lengths.
+  // Writes consecutive slices of `value` along its first dimension, one per element; `lengths`
+  // (int64) are the lengths of the slices.
   TensorArray Split(Output value, Output lengths,
                     SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
 

@@ -13,8 +13,8 @@
 namespace penstock::client {
 namespace {
 
-// Measures a loop that does list = body(i, list) state.range(0) times. Each measured step fetches
-// the length of the final list.
+// Measures a step that computes list = body(i, list) in a loop of state.range(0) iterations, and
+// fetches the length of the final list.
 void RunLoop(benchmark::State& state, Program& program, Output list,
              const std::function<Output(Output, Output)>& body) {
   const Output times =

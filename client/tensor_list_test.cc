@@ -157,7 +157,7 @@ TEST_F(TensorLists, GradientsOfALoopOverPlaces) {
   CheckGradients(Stack(out, Ints({2})), {x, w});
 }
 
-// The loop has a state beside the list, as scan does.
+// The loop has a state in addition to the list, as scan does.
 TEST_F(TensorLists, GradientsOfALoopThatPushes) {
   const Output x = Input({1, 2});
   const Outputs end = While(

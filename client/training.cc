@@ -45,7 +45,8 @@ void TrainingLoop::RequestStop() { context_->stop_requested.store(true); }
 int64_t TrainingLoop::global_step() const { return context_->global_step; }
 Session& TrainingLoop::session() { return session_->session(); }
 
-// Makes the process exit if its steps do not end within kExitSeconds after they were cancelled.
+// Arms exit_deadline_: the process exits if its steps do not end within kExitSeconds after the
+// signal's grace period.
 void TrainingLoop::ExitAfterGrace() {
   Cancellation::Token token;
   const bool registered = context_->signal->cancellation().Register(
@@ -64,7 +65,7 @@ void TrainingLoop::EndForcedExit() {
   exit_deadline_.reset();
 }
 
-// InvalidArgument if an option is out of its range or does not fit the step.
+// Returns InvalidArgument if an option is out of its range or contradicts the step.
 Status TrainingLoop::CheckOptions() const {
   const TrainingStep& step = context_->step;
   const TrainingOptions& options = context_->options;
@@ -92,7 +93,7 @@ Status TrainingLoop::CheckOptions() const {
   return OkStatus();
 }
 
-// InvalidArgument if there is a group with which another option does not go.
+// Returns InvalidArgument if TrainingOptions::group is set and another option contradicts it.
 Status TrainingLoop::CheckGroup() const {
   const TrainingOptions& options = context_->options;
   if (options.group == nullptr) return OkStatus();
@@ -121,7 +122,7 @@ Status TrainingLoop::Run() {
     ExitAfterGrace();
   }
   Status status = Train();
-  // Completes a save that is running, so that the state before an error is kept.
+  // Completes a running save, so that a checkpoint has the state before an error.
   if (!context_->stopping()) saves_->FinishOrCancel();
   AbandonSavesAndSteps();
   session_->End();
@@ -145,8 +146,8 @@ Status TrainingLoop::Train() {
   return status;
 }
 
-// Trains until the training ends, after `status`, the result of making a session or of the last
-// step. Then ends the steps under way and, if all went well, calls End.
+// Trains until the training ends. `status` is the result of making a session or of the last step.
+// Then ends the steps under way and, if there was no error, calls End.
 Status TrainingLoop::TrainToEnd(Status status) {
   ended_ = false;
   while (true) {
@@ -165,7 +166,7 @@ Status TrainingLoop::TrainToEnd(Status status) {
     }
     TrainingGroup* const group = context_->options.group;
     if (group != nullptr && absl::IsOutOfRange(status) && !group->ends()) {
-      // Tells the other members, so that they end, too.
+      // The next Join tells the other members that the data have ended, so that they end, too.
       group->NoteEndOfData();
       status = Begin();
       continue;
@@ -185,20 +186,20 @@ Status TrainingLoop::TrainToEnd(Status status) {
   }
   // Returns whether this is a normal end: OK, the end of the data, or a wait or step that a signal
   // has cancelled.
-  const auto in_order = [this](const Status& s) {
+  const auto is_normal_end = [this](const Status& s) {
     return s.ok() || absl::IsOutOfRange(s) || (context_->stopping() && absl::IsCancelled(s));
   };
-  while (in_order(status) && steps_->under_way()) {
+  while (is_normal_end(status) && steps_->under_way()) {
     const Status ended = steps_->Finish();
-    if (!in_order(ended)) status = ended;
+    if (!is_normal_end(ended)) status = ended;
   }
-  if (!in_order(status)) return status;
+  if (!is_normal_end(status)) return status;
   EndForcedExit();
   ended_ = true;
   return steps_->prepared() ? End() : OkStatus();
 }
 
-// Makes a session in which steps can run, and tells the hooks.
+// Makes a session in which steps can run, and calls SessionReady of the hooks.
 Status TrainingLoop::Begin() {
   AbandonSavesAndSteps();
   RETURN_IF_ERROR(session_->Connect());
@@ -208,7 +209,8 @@ Status TrainingLoop::Begin() {
   return OkStatus();
 }
 
-// A save or steps can be under way here only after an error, so their results are not needed.
+// Cancels a running save, and drops steps under way. There are any only after an error, so their
+// results are not needed.
 void TrainingLoop::AbandonSavesAndSteps() {
   saves_->Cancel();
   steps_->Abandon();
@@ -223,9 +225,9 @@ Status TrainingLoop::Recover(const Status& failure) {
   return OkStatus();
 }
 
-// Returns whether the last step may be saved. A worker that was told to stop while it looked for
-// the members of its group must not save values of several steps, or hide a later checkpoint of
-// the others.
+// Returns whether to save the last step. A worker that was told to stop while it looked for members
+// of its group must not save values of several steps, or replace a later checkpoint of the others
+// as the newest one.
 bool TrainingLoop::MaySaveLast() {
   TrainingGroup* const group = context_->options.group;
   if (group == nullptr || group->is_member()) return true;

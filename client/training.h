@@ -11,16 +11,16 @@
 // workers wait until the variables have values, and print which task they wait for. When a task is
 // lost (Aborted, Unavailable), every worker makes a new session as soon as the task is back. The
 // chief restores the last checkpoint if variables were lost with the task; otherwise training
-// continues with the variables' current values. Updates of a step that failed may have been applied
-// in part, as in any asynchronous training.
+// continues with the variables' current values. A step that failed may have applied some of its
+// updates, as in any asynchronous training.
 //
 // Replicas that hold all variables themselves (collective_replicas.h) each initialise their own,
 // and then copy the chief's values, at the start and after each failure. After a failure the chief
 // restores the last checkpoint first, so that an interrupted training ends with the same bits as an
-// uninterrupted one. With TrainingOptions::group, the replicas that are left go on instead, from
-// the last step that one of them has taken completely. If one replica ends because its data have
-// ended, the others also end normally, and print so. The replicas of a group end when the last
-// checkpoint is saved; if the chief is lost before, another one saves it.
+// uninterrupted one. With TrainingOptions::group, the remaining replicas go on instead, from the
+// last step that one of them has taken completely. If one replica ends because its data have ended,
+// the others also end normally, and print a message. The replicas of a group end when the chief has
+// saved the last checkpoint; if the chief is lost before that, another one saves it.
 //
 // Training ends with an error if a loss is NaN or infinite (the error names the node or variable
 // where it begins), or if the train op never raises the global step.
@@ -28,14 +28,14 @@
 // Steps go on while a checkpoint is written (background_save.h). A checkpoint shows the variables
 // between two steps of the chief. If other workers update asynchronously meanwhile, each variable
 // is consistent, but two variables may differ by one update. With ExactlyOnce or SyncReplicas, all
-// variables of one server are consistent. An error of a save is reported after the next step;
-// training goes on until max_failed_saves_in_a_row.
+// variables of one server are consistent. The loop logs a failed save after the next step and goes
+// on, until max_failed_saves_in_a_row.
 //
-// Every wait is bounded. SIGTERM and SIGINT end the loop after the step: the chief saves and Run
-// returns OK. A step that has not ended 5 s after the signal is cancelled. If it does not end then,
-// because a kernel does not return, 5 s later the loop logs what still runs and the process exits.
-// Hooks and next_batch are called on the thread of Run. Single-threaded, except for RequestStop.
-// Borrows the program; its constructor adds nodes to it.
+// Every wait is bounded. SIGTERM and SIGINT end the loop after the current step: the chief saves
+// and Run returns OK. A step that has not ended 5 s after the signal is cancelled. If a kernel does
+// not return, so that the step has still not ended 5 s later, the loop logs what still runs and the
+// process exits. Hooks and next_batch are called on the thread of Run. Single-threaded, except for
+// RequestStop. Borrows the program; its constructor adds nodes to it.
 #pragma once
 
 #include <cstdint>
@@ -65,15 +65,16 @@ class TrainingSession;
 class TrainingSteps;
 
 struct TrainingStep {
-  // Must raise the program's global step: Optimizer::Minimize does. Not every run has to raise it:
-  // gradients may be accumulated, or a batch that was already applied may be skipped. But if the
-  // train op has no node that changes the global step, and nothing else raises it (another worker,
-  // or the chief's queue runners), the training never ends: see unchanged_steps_max.
+  // The train op. Must raise the program's global step, as the result of Optimizer::Minimize does.
+  // Not every run has to raise it: a run may accumulate gradients, or skip a batch that was already
+  // applied. But if the train op has no node that changes the global step, and nothing else raises
+  // it (another worker, or the chief's queue runners), the training never ends: see
+  // unchanged_steps_max.
   Output train;
   // The tensors of next_batch are fed to these, in order.
   Outputs inputs = {};
   // Returns the next batch, or OutOfRange at the end of the data, which ends the loop. May be null
-  // if nothing is fed. If a batch depends only on the step, a resumed training gives the same
+  // if `inputs` is empty. If a batch depends only on the step, a resumed training gives the same
   // result as one that was never interrupted.
   std::function<StatusOr<std::vector<Tensor>>(int64_t global_step)> next_batch = nullptr;
   // Scalars that hooks see after each step: {"loss", loss}.
@@ -81,8 +82,8 @@ struct TrainingStep {
   // The name of the measure that must stay finite: see stop_on_nan. InvalidArgument if no measure
   // has this name, unless it is "loss", the default.
   std::string loss = "loss";
-  // Must be set if `train` comes from ExactlyOnce::Apply: then a checkpoint shows the variables of
-  // each parameter server between two steps.
+  // Must be set if `train` is the result of ExactlyOnce::Apply. Then each checkpoint shows the
+  // variables of each parameter server between two steps.
   const ExactlyOnce* once = nullptr;
 };
 
@@ -90,13 +91,13 @@ struct TrainingOptions {
   std::string target = "";  // "" is this process
   SessionOptions session = {};
   bool is_chief = true;
-  // The result of CollectiveReplicas::Agree, if every worker holds all variables itself;
-  // concurrent_steps must be 1 then. Not valid: the workers share the variables.
+  // If every worker holds all variables itself: the result of CollectiveReplicas::Agree; then
+  // concurrent_steps must be 1. If the workers share the variables: not valid (Output::valid).
   Output agree = {};
-  // Borrowed; also a hook. Not null: training goes on with the workers that are left when one is
-  // lost (elastic_group.h). Needs `agree`. Then the group decides who is chief, not is_chief; and
-  // the loop makes sessions with the group's tasks, so new_session and device filters must not be
-  // given.
+  // Borrowed; also a hook. If not null, training goes on with the remaining workers when one is
+  // lost (elastic_group.h). Needs `agree`. Then the group chooses the chief, and is_chief has no
+  // effect; the loop makes sessions with the group's tasks, so new_session and device filters must
+  // not be given.
   TrainingGroup* group = nullptr;
   // The chief's name, shown by workers that wait for the chief.
   std::string chief = "/job:worker/task:0";
@@ -138,25 +139,25 @@ struct TrainingOptions {
   // on, one line is printed, and such values are saved. (Like TensorFlow's NanTensorHook with
   // fail_on_nan_loss=True. For its other mode write a hook that sets `*stop` in AfterStep.)
   bool stop_on_nan = true;
-  // The number of concurrent steps: while one waits for its variables or its input, another one
-  // computes. They update the variables asynchronously, as workers do. Each step begins with a
-  // different number as its global step.
+  // The number of concurrent steps: while one step waits for its variables or its input, another
+  // one computes. Concurrent steps update the variables asynchronously, as workers do. Each step
+  // gets a different number as its global step.
   int concurrent_steps = 1;
-  // Borrowed. Records the steps that it asks for; a step that fails is not recorded.
+  // Borrowed. Records the steps that its options name, unless they fail; null: records none.
   StepTrace* trace = nullptr;
   // How long to wait for the chief, and for tasks that are lost or have not started.
   double wait_seconds = 600;
-  double retry_seconds = 1;  // between attempts
+  double retry_seconds = 1;  // the wait between two attempts to connect
   // How long one attempt waits for the tasks, before it prints which of them do not answer.
   double connect_seconds = 5;
-  // The timeout of a step, of a save and of a restore.
+  // The timeout of each step, each save and each restore.
   double step_seconds = 3600;
   // The training ends after more than this many failures without a successful step between them.
   int max_failures_in_a_row = 10;
-  // SIGTERM and SIGINT end the training after the current step. If true, `scheduler` must have real
-  // threads.
+  // If true, SIGTERM and SIGINT end the training after the current step, and `scheduler` must have
+  // real threads.
   bool stop_on_signals = true;
-  // Makes a session with the cluster; null: uses `target` and `session`.
+  // Makes a session with the cluster; null: the loop uses `target` and `session`.
   std::function<StatusOr<std::unique_ptr<SessionInterface>>()> new_session = nullptr;
   // Receives the messages for people; null: they go to the log (core/base/log.h), which then also
   // records checkpoints.
@@ -167,7 +168,7 @@ struct TrainingOptions {
 
 class TrainingLoop {
  public:
-  // Adds nodes to the program. Errors of them name `line`.
+  // Adds nodes to the program. Errors of these nodes name `line`.
   TrainingLoop(Program& program, TrainingStep step, TrainingOptions options,
                SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   ~TrainingLoop();
@@ -175,9 +176,9 @@ class TrainingLoop {
   // Adds a hook, which is borrowed. Hooks are called in the order in which they were added.
   void AddHook(TrainingHook* hook);
 
-  // Trains until max_steps, the end of the data, or until a hook or a signal stops it; returns OK
-  // then. Otherwise returns the error from which it could not recover. REQUIRES: Run is called
-  // once.
+  // Trains until max_steps, until the end of the data, or until a hook, a signal or RequestStop
+  // ends the training; then returns OK. Otherwise returns the error from which it could not
+  // recover. REQUIRES: Run is called once.
   Status Run();
 
   // Ends the loop after the current step. Thread-safe.
@@ -208,8 +209,8 @@ class TrainingLoop {
   std::unique_ptr<TrainingSaves> saves_;
   std::unique_ptr<TrainingSteps> steps_;
   // Ends the process some time after the signal's grace period is over and the steps were
-  // cancelled. Made on the signal's thread: do not access it until EndForcedExit has deregistered
-  // the token.
+  // cancelled. The thread of the signal sets it: other threads must not access it until
+  // EndForcedExit has deregistered exit_token_.
   std::unique_ptr<ExitDeadline> exit_deadline_;
   std::optional<Cancellation::Token> exit_token_;
   bool ended_ = false;  // all steps were taken; only saving and the hooks' End remain

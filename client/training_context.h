@@ -8,8 +8,8 @@
 //   TrainingSteps       runs the steps
 //   TrainingSaves       saves and restores checkpoints
 //
-// All of it is used by the thread of TrainingLoop::Run only, except stop_requested and the options.
-// The options are constant: steps that run concurrently and the signal's callback read them too.
+// Only the thread of TrainingLoop::Run uses it, except stop_requested and the options. The options
+// are constant, and concurrent steps and the signal's callback read them too.
 #pragma once
 
 #include <atomic>
@@ -34,14 +34,14 @@ struct TrainingContext {
 
   // Returns whether RequestStop or a signal ends the training after the step.
   bool stopping() const;
-  // Returns whether this worker initialises and saves. May change if there is a group.
+  // Returns whether this worker initialises and saves. The result may change if there is a group.
   bool is_chief() const {
     return options.group != nullptr ? options.group->is_chief() : options.is_chief;
   }
   // Returns the options of a step: its timeout, and the signal's cancellation.
   RunOptions StepOptions() const;
   StatusOr<int64_t> FetchStep(Session& session) const;
-  // Passes a message for people on, to TrainingOptions::say or to the log.
+  // Passes `line` to TrainingOptions::say or, if that is null, to the log.
   void Say(LogLevel level, const char* event, const std::string& line) const;
 
   Program& program;
@@ -52,7 +52,7 @@ struct TrainingContext {
   std::vector<TrainingHook*> hooks;
   std::unique_ptr<StopSignal> signal;  // null: signals do not end the training
   std::atomic<bool> stop_requested{false};
-  int64_t global_step = 0;  // after the last step
+  int64_t global_step = 0;  // the global step after the last step
   // Whether this worker has taken all steps, with its group, and waits until the last checkpoint is
   // saved.
   bool all_steps_taken = false;

@@ -209,8 +209,8 @@ TEST_F(TrainingErrorsTest, WithoutTheStopTrainingGoesOnAndSays) {
   EXPECT_EQ(Latest(), "model.ckpt-9");
 }
 
-// Makes saves of large variables fail, by a limit on the size of files: from the end of step `from`
-// (0: at once) to the end of step `until` (-1: until the object is destroyed).
+// Limits the size of files, so that saves of large variables fail: from the end of step `from` (0:
+// at once) to the end of step `until` (-1: until the object is destroyed).
 class LimitFiles : public TrainingHook {
  public:
   explicit LimitFiles(int64_t from, int64_t until = -1) : until_(until), from_(from) {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TrainingGroup: the interface through which a TrainingLoop finds the workers with which it trains,
-// if that group may change during the training (elastic_group.h). The loop calls it in this order
-// whenever it makes a session:
+// if they may change during the training (elastic_group.h). Whenever the loop makes a session, it
+// calls these functions in this order:
 //
-//   Leave           ends what the old session still does, if there is one
+//   Leave           ends the collectives of the old session, if there is one
 //   FindMembers     chooses the members, with which the loop makes the session
-//   Join            brings the members together; the plan says who has the variables' values
+//   Join            forms the group; the plan says how members get the variables' values
 //   ShareValues     gives all members the same values
 //
-// At the end it calls AwaitLastSave, and Retire whether or not the training has ended well.
-//
-// An error that is Unavailable means: try all of this again. Used by the loop's thread.
+// If one of them returns Unavailable, the loop calls all of them again. At the end the loop calls
+// AwaitLastSave, and then Retire, which it also calls after an error. Used by the loop's thread.
 #pragma once
 
 #include <memory>
@@ -26,18 +25,18 @@ namespace penstock::client {
 class TrainingGroup : public TrainingHook {
  public:
   struct Plan {
-    // No member has usable values: the chief must restore a checkpoint or, unless `started`,
-    // initialise the variables.
+    // True if no member has usable values: the chief must restore a checkpoint or, unless
+    // `started`, initialise the variables.
     bool restore = false;
     bool started = false;  // a member has trained before
-    // Whether this worker will receive values, so that its variables must exist.
+    // Whether ShareValues sends values to this worker, whose variables must exist before that.
     bool receives = false;
   };
 
   // Returns whether this worker is the chief of the group that it has joined last.
   virtual bool is_chief() const = 0;
-  // Returns whether this worker is in the group that it has joined last. It is not while it looks
-  // for members again: the others may have gone on without it.
+  // Returns whether this worker is in the group that it has joined last. Returns false while the
+  // worker looks for members again, because the others may have gone on without it.
   virtual bool is_member() const = 0;
   // Returns whether the variables of this worker have the values of one step.
   virtual bool HasValues(Session& session) = 0;
@@ -46,11 +45,11 @@ class TrainingGroup : public TrainingHook {
       const SessionOptions& options) const = 0;
   // Returns the tasks with which to train. Unavailable if too few take part.
   virtual StatusOr<std::vector<std::string>> FindMembers() = 0;
-  // Meets the other members. `has_values`: whether the variables of this worker have values that
-  // its own steps have given them.
+  // Forms the group with the other members. `has_values`: whether the variables of this worker have
+  // values from its own steps.
   virtual StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) = 0;
-  // Copies the values to the members that need them, after the chief has restored if the plan says
-  // so.
+  // Copies the values to the members that need them. If the plan says `restore`, the chief restores
+  // before this call.
   virtual Status ShareValues(Session& session, const RunOptions& options) = 0;
   // Returns when all members have called it. The chief calls it when it has saved the last
   // checkpoint. Aborted or Unavailable if a member is lost before.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TrainingHook: an interface that a training loop calls around its steps; and the hooks that most
-// programs need.
+// TrainingHook: an interface whose functions a training loop calls before and after its steps; and
+// the hooks that most programs need.
 //
 // An error of a hook ends the loop with that error.
 #pragma once
@@ -35,19 +35,20 @@ class TrainingHook {
   virtual void Fetched(std::vector<Tensor> values) {}
   // Called after each step. Setting `*stop` ends the loop normally.
   virtual Status AfterStep(const StepResult& result, bool* stop) { return OkStatus(); }
-  // Called when a checkpoint is complete. It shows the variables at `global_step`. More steps may
-  // have been taken since, if it was saved in the background.
+  // Called when a checkpoint is complete. The checkpoint has the variables' values at
+  // `global_step`; if it was saved in the background, the training may have taken more steps since
+  // then.
   virtual void AfterSave(const std::string& checkpoint, int64_t global_step) {}
-  // Called before and after the variables are read for a save: for the snapshot of a background
-  // save, else during the complete save. A hook that changes variables on its own threads must
-  // pause them between the two calls.
+  // Called before and after the loop reads the variables for a save: around the snapshot of a
+  // background save, else around the complete save. A hook whose own threads change variables must
+  // pause these threads between the two calls.
   virtual void HoldUpdates() {}
   virtual void ReleaseUpdates() {}
   // Called when a step has failed, or at the end of the data. Returns `why`, or the error that
-  // caused it if the hook knows it.
+  // caused `why` if the hook knows that error.
   virtual Status StepFailed(const Status& why) { return why; }
-  // Called before the session is closed or replaced. After this call the hook must not use it any
-  // more.
+  // Called before the session is closed or replaced. After this call the hook must not use the
+  // session any more.
   virtual void SessionEnds() {}
   // Called when the loop has ended normally. If it returns Aborted or Unavailable because a task
   // was lost, the loop makes a new session, repeats the lost steps, and calls End again.

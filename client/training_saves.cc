@@ -13,7 +13,7 @@
 namespace penstock::client {
 namespace {
 
-// While an object of this class exists, hooks' threads do not update variables.
+// While an object of this class exists, the threads of hooks do not update variables (HoldUpdates).
 class HeldUpdates {
  public:
   explicit HeldUpdates(const std::vector<TrainingHook*>& hooks) : hooks_(hooks) {
@@ -122,8 +122,8 @@ void TrainingSaves::FinishOrCancel() {
   saving_.reset();
 }
 
-// Records a complete save and tells the hooks. Returns the error of a failed one; if a value was
-// not finite, the error names the last checkpoint, too.
+// Records a complete save and calls AfterSave of the hooks. Returns the error of a failed save; if
+// a value was not finite, the error names the last checkpoint, too.
 Status TrainingSaves::Saved(StatusOr<std::string> checkpoint, int64_t step) {
   const Status& saved = checkpoint.status();
   if (saver_->IsNonFinite(saved)) {

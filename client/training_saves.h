@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TrainingSaves: the checkpoints of a TrainingLoop: when a save is due, what happens if it fails,
-// the last save at the end of the training, and the checkpoint from which the training goes on.
-// Without a checkpoint directory, all functions do nothing. Private to TrainingLoop.
+// TrainingSaves: saves and restores the checkpoints of a TrainingLoop. Decides when a save is due
+// and whether a failed save ends the training. Without a checkpoint directory, all functions do
+// nothing. Private to TrainingLoop.
 //
 // Used by the thread of TrainingLoop::Run only. Borrows the context, and the session from SaveIfDue
 // until the save has ended.
@@ -34,10 +34,11 @@ class TrainingSaves {
   Status SaveFirst(Session& session);
   // Call this after each step: begins a save that is due, and takes the result of a running one.
   Status SaveIfDue(Session& session);
-  // Saves the last step at the end of the training, unless that was done. Waits for a running save,
-  // or cancels it if it is of an earlier step and a signal leaves little time.
+  // Saves the last step at the end of the training, unless it is saved already. Waits for a running
+  // save, but cancels one of an earlier step if a signal ends the training, because that leaves
+  // little time.
   Status SaveLast(Session& session);
-  // Returns whether the newest checkpoint of the directory is of the current step or a later one.
+  // Returns whether the newest checkpoint in the directory is of the current step or a later one.
   bool HasNewest() const;
   // Ends a running save before the training ends with an error: waits if the snapshot was taken,
   // else cancels the save, because the current values may be bad.
@@ -45,8 +46,8 @@ class TrainingSaves {
   // Cancels a running save.
   void Cancel() { saving_.reset(); }
 
-  // Returns words, for the end of an error, that name the checkpoint from which training can go on;
-  // "" if this process knows of none.
+  // Returns a text to append to an error: the checkpoint from which training can go on; "" if this
+  // worker is not the chief, or there is none yet.
   std::string SavedUpToText() const;
 
  private:

@@ -16,7 +16,7 @@ constexpr int kNamesShown = 5;
 constexpr double kSayAgainSeconds = 30;
 
 // Returns a text such as "w, b and 3 more".
-std::string Some(std::vector<std::string> names) {
+std::string SummarizeNames(std::vector<std::string> names) {
   const size_t count = names.size();
   if (count <= kNamesShown) return absl::StrJoin(names, ", ");
   names.resize(kNamesShown);
@@ -125,8 +125,8 @@ StatusOr<std::vector<std::string>> TrainingSession::Uninitialized() {
 Status TrainingSession::WaitForVariables() {
   ASSIGN_OR_RETURN(const std::vector<std::string> missing, Uninitialized());
   if (missing.empty()) return OkStatus();
-  return Unavailable(context_.options.chief, " (the chief) has not initialised ", Some(missing),
-                     " yet");
+  return Unavailable(context_.options.chief, " (the chief) has not initialised ",
+                     SummarizeNames(missing), " yet");
 }
 
 Status TrainingSession::InitializeOrRestore() {
@@ -139,7 +139,7 @@ Status TrainingSession::InitializeOrRestore() {
   RETURN_IF_ERROR(saves_.RestoreNewest(*session_, &restored));
   if (restored) return OkStatus();
   if (prepared_) {
-    return FailedPrecondition("the values of ", Some(missing),
+    return FailedPrecondition("the values of ", SummarizeNames(missing),
                               " were lost with their task, and there is no checkpoint to go on "
                               "from; give the training a checkpoint directory");
   }
@@ -179,8 +179,8 @@ Status TrainingSession::JoinGroup() {
   return OkStatus();
 }
 
-// Restores the newest checkpoint because no member of the group has the variables' values; or
-// initialises them, if none has trained before.
+// For a group in which no member has the variables' values: restores the newest checkpoint. If
+// there is none and no member has trained before (`started` is false), initialises the variables.
 Status TrainingSession::RestoreForGroup(bool started) {
   bool restored = false;
   RETURN_IF_ERROR(saves_.RestoreNewest(*session_, &restored));
@@ -194,12 +194,12 @@ Status TrainingSession::RestoreForGroup(bool started) {
   return saves_.SaveFirst(*session_);
 }
 
-// Says `line`, but the same line again only after kSayAgainSeconds.
+// Prints `line`, unless the same line was printed less than kSayAgainSeconds ago.
 void TrainingSession::SayWaiting(const std::string& line) {
   const int64_t now = context_.options.env->NowNanos();
-  if (line == said_ && (now - said_ns_) * 1e-9 < kSayAgainSeconds) return;
-  said_ = line;
-  said_ns_ = now;
+  if (line == last_line_ && (now - last_line_ns_) * 1e-9 < kSayAgainSeconds) return;
+  last_line_ = line;
+  last_line_ns_ = now;
   context_.Say(LogLevel::kWarning, "waiting", line);
 }
 

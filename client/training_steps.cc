@@ -64,8 +64,8 @@ void TrainingSteps::Abandon() {
 
 Status TrainingSteps::Run() {
   while (blocked_.ok() && MayStart()) blocked_ = Start();
-  // An error that prevents the next step from starting is returned after the steps before it have
-  // ended.
+  // If an error prevents the next step from starting, returns the error after the earlier steps
+  // have ended.
   return under_way_.empty() ? std::exchange(blocked_, OkStatus()) : Finish();
 }
 
@@ -118,7 +118,8 @@ StatusOr<std::vector<Tensor>> TrainingSteps::RunTraced(const Callable& callable,
   return outputs;
 }
 
-// Asks once by which transports the tasks of the cluster exchange tensors, for the time line.
+// Asks the cluster, once, which transports its tasks use between each other, for the trace's
+// timeline.
 void TrainingSteps::AskForRoads() const {
   const TrainingOptions& options = context_.options;
   const bool in_cluster = !options.target.empty() && options.new_session == nullptr;
@@ -127,7 +128,7 @@ void TrainingSteps::AskForRoads() const {
   if (!roads.ok()) {
     context_.Say(
         LogLevel::kWarning, "no_roads",
-        StrCat("the time line will not say how tensors travelled: ", roads.status().message()));
+        StrCat("the timeline will not name the transports of tensors: ", roads.status().message()));
   }
   options.trace->SetRoads(roads.ok() ? *std::move(roads) : StepTrace::Roads());
 }
@@ -157,9 +158,9 @@ Status TrainingSteps::Finish() {
   return PassResult(result);
 }
 
-// Passes the result of a step to the hooks. The group asks for a new session with an error, after a
-// step that all members have taken: the other hooks must see it, and one that stops the training
-// after it comes first.
+// Passes the result of a step to the hooks. If the group needs a new session, its AfterStep returns
+// an error although all members have taken the step. So the other hooks are still called, and if
+// one of them stops the training, the loop ends instead.
 Status TrainingSteps::PassResult(const StepResult& result) {
   bool stop = false;
   Status regroup;
@@ -201,8 +202,8 @@ Outputs TrainingSteps::ExtraFetches(int64_t step, std::vector<HookFetches>* want
   return extra;
 }
 
-// Passes the extra fetches, which follow the global step and the measures, to the hooks that wanted
-// them.
+// Passes the values of the extra fetches to the hooks that wanted them. In `outputs` they follow
+// the global step and the measures.
 void TrainingSteps::PassExtraFetches(const std::vector<HookFetches>& wanted,
                                      const std::vector<Tensor>& outputs) const {
   auto next = outputs.begin() + 1 + static_cast<int64_t>(context_.step.measures.size());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TrainingSteps: the steps of a TrainingLoop. Starts them, takes their results in the order in
-// which they were started, passes these to the hooks, and checks the loss. Private to TrainingLoop.
+// TrainingSteps: runs the steps of a TrainingLoop. Starts steps, takes their results in the order
+// of the starts, passes the results to the hooks, and checks the loss. Private to TrainingLoop.
 //
-// Only the thread of TrainingLoop::Run calls it. Concurrent steps run on the scheduler's threads,
-// where they read the options and write to the trace. Borrows its arguments, and the session from
-// Prepare to Forget.
+// Only the thread of TrainingLoop::Run calls its functions. Concurrent steps run on the scheduler's
+// threads, where they read the options and write to the trace. Borrows the constructor's arguments,
+// and the session from Prepare to Forget.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class TrainingSteps {
 
   // Starts as many steps as may run, and takes the result of the oldest one.
   Status Run();
-  // Returns whether a step was started whose result was not taken.
+  // Returns whether there is a started step whose result was not taken yet.
   bool under_way() const { return !under_way_.empty(); }
   // Waits for the oldest step under way and takes its result. Returns the step's error, or the
   // error that ends the training.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests scenarios of training loops: from the start, resumed, interrupted, as the chief and as one
-// of many workers.
+// Tests training loops that start, resume or are interrupted, as the chief and as one of many
+// workers.
 #include "client/training.h"
 
 #include <signal.h>

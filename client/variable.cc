@@ -23,7 +23,7 @@ Variable::Variable(Program& program, string_view name, const Shape& shape,
   {
     const auto scope = program.NameScope(StrCat(name_, "/Initializer/"));
     const auto source = program.SourceLineScope(line_);
-    const auto here = program.ColocateWith(handle_);
+    const auto device_scope = program.ColocateWith(handle_);
     const auto& part = options_.part;
     initializer_ =
         initializer(program, dtype_,
@@ -64,7 +64,7 @@ void Variable::AddHandle(string_view name) {
   if (!handle_.valid()) return;
   const Node& node = *program_->NodeOf(handle_);
   name_ = node.name();
-  line_ = program_->SourceLineOf(node);  // of an enclosing SourceLineScope, if there is one
+  line_ = program_->SourceLineOf(node);  // an enclosing SourceLineScope's line, if there is one
 }
 
 void Variable::Register() {
@@ -115,7 +115,7 @@ Output Variable::Beside(string_view op, const std::vector<NodeInput>& inputs, At
                         string_view name, SourceLine line) const {
   if (!handle_.valid()) return {program_, -1, 0};
   const auto scope = program_->NameScope(StrCat(name_, "/"));
-  const auto here = program_->ColocateWith(handle_);
+  const auto device_scope = program_->ColocateWith(handle_);
   program_->NoteSourceLine(line);
   return CallIn(*program_, op, inputs, std::move(attrs), name);
 }

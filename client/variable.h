@@ -27,21 +27,22 @@ namespace penstock::client {
 
 class Program;
 
-// Says which rows of a larger tensor in checkpoints are the part of a partitioned variable.
+// The rows that a part of a partitioned variable has in a larger tensor, under whose name
+// checkpoints save all parts.
 struct VariablePart {
   std::string whole_name;
   Shape whole;
   int64_t start = 0;  // the part's first row in the larger tensor
-  // True if the larger tensor has its rows in the order of the parts, not of the ids. A checkpoint
-  // can then be restored only to the same number of parts.
+  // True if the larger tensor has its rows in the order of the parts, not of the ids. Then a
+  // checkpoint can be restored only to the same number of parts.
   bool interleaved = false;
 };
 
 struct VariableOptions {
   DType dtype = DType::kFloat;  // not used if an initial value is given
   bool trainable = true;        // if true, optimizers change the variable by default
-  // True: each worker has its own variable, on its own device, and initialises it. The variable is
-  // neither saved nor trainable.
+  // If true, each worker has its own variable, on its own device, and initialises it. A local
+  // variable is neither saved nor trainable.
   bool local = false;
   // If true, uses a ref edge (VariableV2) instead of a resource, as TensorFlow 1 did by default.
   bool ref = false;
@@ -56,8 +57,8 @@ class Variable {
 
   Variable(Program& program, string_view name, const Shape& shape, const Initializer& initializer,
            const Options& options = {}, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
-  // Makes a variable of the type and shape of `initial_value`. (Nodes that compute it stay on their
-  // own devices.)
+  // Makes a variable of the type and shape of `initial_value`. The nodes that compute
+  // `initial_value` stay on their own devices.
   Variable(Program& program, string_view name, Output initial_value, const Options& options = {},
            SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
@@ -70,7 +71,7 @@ class Variable {
   bool local() const { return options_.local; }
   bool ref() const { return options_.ref; }
   const std::optional<VariablePart>& part() const { return options_.part; }
-  // Returns the name of the checkpoint's tensor that holds the variable; and the slice of that
+  // Return the name of the checkpoint's tensor that holds the variable; and the slice of that
   // tensor, as SaveV2 and RestoreV2 expect it: "8 4 0,3:0,4", or "" for the complete tensor.
   const std::string& saved_name() const { return part() ? part()->whole_name : name_; }
   std::string saved_slice() const;
@@ -99,7 +100,8 @@ class Variable {
  private:
   void AddHandle(string_view name);
   void Register();
-  // Adds a node of a line, on the variable's device and in the name scope of the variable.
+  // Adds a node with the line `line`, on the variable's device and in the name scope of the
+  // variable.
   Output Beside(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs, string_view name,
                 SourceLine line) const;
 

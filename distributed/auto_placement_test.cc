@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests sessions that place nodes on any task, by the measured times of steps.
+// Tests sessions with placement "auto", which place nodes on any task, by the measured times of
+// steps.
 #include <cstring>
 
 #include "core/graph/builder.h"
@@ -31,8 +32,8 @@ Output TwoChains(GraphBuilder& g, Output* fed) {
   return ends[0] + ends[1];
 }
 
-// Returns a matrix with ones on the diagonal and right of it, else zeros: its products
-// are exact.
+// Returns a matrix with ones on the diagonal and to the right of it, and zeros elsewhere, so that
+// float computes its powers exactly.
 Tensor Band() {
   std::vector<float> values(kSide * kSide, 0);
   for (int i = 0; i < kSide; ++i) {
@@ -115,8 +116,8 @@ TEST_F(AutoPlacementTest, VariablesStayWhereTheyAre) {
   }
 }
 
-// No step of this session is measured: the amount of work is known only from the shapes of the
-// feeds.
+// No step of this session has been measured when the placer decides, so it knows the amount of work
+// only from the shapes of the feeds.
 TEST_F(AutoPlacementTest, AStepIsPlacedForTheSizesThatAreFed) {
   GraphBuilder g;
   const auto any = g.DeviceScope("/job:worker");
@@ -151,7 +152,7 @@ TEST_F(AutoPlacementTest, AStepIsPlacedForTheSizesThatAreFed) {
   for (int run = 0; run < 20; ++run) EXPECT_EQ(tasks_of(small), 2u) << "once in its life";
 }
 
-TEST_F(AutoPlacementTest, OtherWordsAreRefused) {
+TEST_F(AutoPlacementTest, UnknownPlacementsAreRefused) {
   GraphBuilder g;
   Constant(g, Tensor::Scalar(1.0f));
   const auto session = Session("best");

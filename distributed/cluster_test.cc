@@ -16,8 +16,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A variable w on the ps, 2w on the worker, and an op that adds a value fed at the worker to
-// w.
+// A variable w on the ps, its double on the worker, and an op that adds to w a value that is fed at
+// the worker.
 struct Model {
   explicit Model(GraphBuilder& g, int64_t size = 1, const std::string& container = "") {
     {
@@ -179,7 +179,7 @@ TEST_P(TwoTasksTest, VariablesAreSharedBetweenSessionsByName) {
   EXPECT_EQ(out[0].flat<float>()[0], 2);
 }
 
-TEST_P(TwoTasksTest, IsolatedSessionsHaveTheirOwn) {
+TEST_P(TwoTasksTest, IsolatedSessionsHaveTheirOwnVariables) {
   GraphBuilder g;
   Model model(g);
   auto shared = cluster_->NewSession();

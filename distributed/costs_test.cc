@@ -44,7 +44,7 @@ class CostsTest : public testing::Test {
   Output fed_, product_;
 };
 
-TEST_F(CostsTest, ACostGraphComesAsOftenAsItIsAskedFor) {
+TEST_F(CostsTest, ACostGraphIsFilledAsOftenAsTheOptionSays) {
   const auto session = Session({.build_cost_model = 2, .build_cost_model_after = 1});
   for (int run = 1; run <= 5; ++run) {
     const RunMetadata metadata = Run(*session);
@@ -53,7 +53,7 @@ TEST_F(CostsTest, ACostGraphComesAsOftenAsItIsAskedFor) {
   }
 }
 
-TEST_F(CostsTest, ACostGraphTellsOfEachNode) {
+TEST_F(CostsTest, ACostGraphHasTheCostsOfEachNode) {
   const auto session = Session({.build_cost_model = 1});
   const RunMetadata first = Run(*session);
   const RunMetadata metadata = Run(*session, {.trace = true, .partition_graphs = true});
@@ -79,7 +79,7 @@ TEST_F(CostsTest, ACostGraphTellsOfEachNode) {
   EXPECT_EQ(sends, 2) << "of what is fed, and of the product";
 }
 
-TEST_F(CostsTest, ATaskTellsWhatItsSessionsMeasuredAndPredict) {
+TEST_F(CostsTest, ATaskReportsMeasuredAndPredictedCosts) {
   const auto session = Session({});
   for (int run = 0; run < 12; ++run) Run(*session, {.trace = true});
   const auto report = AskCosts(cluster_.target(), 5);

@@ -78,8 +78,9 @@ TEST_P(DeclarationsTest, AnotherTypeIsRefused) {
                     HasSubstr("says int32[10]"), HasSubstr("penstock reset grpc://")));
 }
 
-// A value that an earlier program has left counts as uninitialised for a program that declares
-// another shape. So its workers wait until their chief has initialised the variable.
+// If an earlier program has left a value of another shape than a program declares, the variable
+// counts as uninitialised for the later program. So its workers wait until their chief has
+// initialised the variable.
 TEST_P(DeclarationsTest, AnOldValueOfAnotherShapeDoesNotCountAsInitialised) {
   const Program ten(true, {10}, 10);
   const Program twelve(true, {12}, 12), any(true, PartialShape(), 12);
@@ -125,7 +126,7 @@ std::string AddUpdate(GraphBuilder& g, const std::string& op) {
   return op;
 }
 
-// The ps rejects a worker whose optimizer differs from that of the others, and names it.
+// If a worker's optimizer differs from that of the others, the ps reports it and names the worker.
 TEST_P(DeclarationsTest, AnotherOptimiserIsReported) {
   const auto reported = [&]() -> std::vector<std::string> {
     const auto cluster = AskCluster(cluster_->target());

@@ -51,8 +51,8 @@ Output EndlessLoop(GraphBuilder& g) {
   return Call("Exit", {sides[0]});
 }
 
-// Graphs that use ps and worker: one that ends, one that waits for ever on the ps, and one that
-// sends tensors back and forth between them for ever.
+// A graph for steps on the ps and the worker: one that ends, one that waits for ever on the ps, and
+// one that sends tensors back and forth between the two tasks for ever.
 struct Graphs {
   Graphs() {
     {
@@ -103,8 +103,8 @@ TEST(FailureTest, AStoppedTaskEndsItsSteps) {
   EXPECT_EQ(Fetch(*session, graphs.sum).code(), StatusCode::kUnavailable);
 }
 
-// The clients of these sessions may have been asked to end, too, and must be able to save their
-// state first.
+// The clients of a task's sessions may have been asked to end together with the task, and must be
+// able to save their state first.
 TEST(FailureTest, ATaskToldToEndStaysForTheSessionsThatUseIt) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}});
   auto session = cluster.NewSession();
@@ -197,7 +197,7 @@ TEST(FailureTest, AServerThatIsNotThereIsNamed) {
               HasSubstr("grpc://127.0.0.1:1: no server answers there"));
 }
 
-// Clients in the master's process: their sessions outlive the master, and report that it is gone.
+// Sessions of clients in the master's process outlive the master, and report that it is gone.
 TEST(FailureTest, AStoppedMasterOfThisProcess) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}}, TestCluster::Direct());
   auto session = cluster.NewSession();
@@ -256,7 +256,7 @@ TEST(FailureTest, AThousandAbortedStepsLeaveNothing) {
   EXPECT_LE(fds(), before);
 }
 
-// Runs tasks as processes, which can be killed.
+// Runs each task in a process of its own, which the test can kill.
 class ProcessTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures, by number of nodes, the time from building a large graph to the end of its first step:
-// building, extending the session, preparing (compiling and registering). items_per_second counts
-// nodes: it is constant if the cost is linear.
+// building, extending the session, preparing (compiling and registering). items_per_second is the
+// number of nodes per second; it is the same for all sizes if the cost is linear.
 #include "benchmark/benchmark.h"
 #include "core/graph/builder.h"
 #include "distributed/testing/test_cluster.h"

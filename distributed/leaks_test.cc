@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Aborted steps and vanished clients must leave memory, threads, descriptors, mappings and tables
-// where they were. Each case runs three times; what the third run leaves behind is a leak.
+// Tests that aborted steps and vanished clients leave behind no memory, threads, descriptors,
+// mappings or entries of tables. Each case runs three times; only what the third run leaves behind
+// counts as a leak, because the earlier runs fill caches and pools.
 //
 // PENSTOCK_LEAK_ROUNDS=10000 aborts 10000 steps, lets 1000 clients vanish, and takes minutes. If
 // the variable is not set, the numbers are small.
@@ -25,7 +26,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kShortRounds = 200;
-// gRPC's pools may grow by this much; a leak in each round would add more.
+// The numbers by which gRPC's pools may grow; a leak in each round would add more.
 constexpr int64_t kThreadsMax = 4, kDescriptorsMax = 4;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int64_t kBytesMax = int64_t{1} << 40;  // sanitizers keep freed memory
@@ -96,7 +97,7 @@ void ExpectNoLeak(TestCluster& cluster, const std::function<void()>& rounds) {
   EXPECT_FALSE(after.Exceeds(before)) << before.ToString() << "; later " << after.ToString();
 }
 
-// Adds nodes that wait on the ps for ever, for a step with a tensor on its way to the worker.
+// Adds nodes that wait on the ps for ever, and a tensor that the ps sends to the worker meanwhile.
 Output Waits(GraphBuilder& g) {
   Output sent, waits;
   {

@@ -39,7 +39,7 @@ std::vector<int64_t> Numbers(const std::vector<Tensor>& tensors) {
   return numbers;
 }
 
-// Three tasks with a device each, in this process and without a network between them.
+// Three tasks in this process, with one device each, and without a network between them.
 class Tasks {
  public:
   Tasks() {
@@ -107,7 +107,7 @@ class Tasks {
   ThreadPool threads_{"test", 2};
 };
 
-TEST(SpreadLoopsTest, RandomProgramsComeToTheSame) {
+TEST(SpreadLoopsTest, RandomProgramsHaveTheSameResults) {
   Tasks tasks;
   for (uint32_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));

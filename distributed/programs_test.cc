@@ -17,8 +17,8 @@ using testing::MatchesRegex;
 // Three workers that train the variable "w" on the ps, each in its own session.
 class ProgramsTest : public testing::Test {
  protected:
-  // Makes a session of the worker, and takes a step with this activation and learning rate. `chief`
-  // adds what only the chief's program has.
+  // Makes a session of the worker, and runs a step with this activation and learning rate. If
+  // `chief`, the graph also has the nodes that only a chief's program has.
   void Train(int worker, const std::string& activation, float rate, bool chief = false) {
     GraphBuilder g;
     const std::string task = StrCat("/job:worker/task:", worker);

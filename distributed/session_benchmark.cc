@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures the overhead of a session compared to its executor, and the cost of a
-// step of two tasks.
+// Measures how much time a session adds to a run of its executor, and the time of a step of two
+// tasks.
 #include "benchmark/benchmark.h"
 #include "core/graph/builder.h"
 #include "distributed/testing/test_cluster.h"
@@ -59,8 +59,8 @@ void BM_LocalChain(benchmark::State& state) {
 }
 BENCHMARK(BM_LocalChain)->Arg(1)->Arg(100);
 
-// Measures steps that send a variable from the ps to the worker, whose node uses it, or on to the
-// client if `through_client`. The benchmark's argument is the variable's size in bytes.
+// Measures steps that send a variable from the ps to the worker. A node of the worker uses it; if
+// `through_client`, the client fetches it instead. The argument is the variable's size in bytes.
 void FetchFromPs(benchmark::State& state, bool through_client) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}});
   GraphBuilder g;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests traces of a running cluster (Insight's TraceCluster), with steps of any client.
+// Tests Insight's TraceCluster, which traces the steps of all clients of a running cluster.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -115,7 +115,7 @@ TEST_F(TraceTest, RecordsTheStepsOfAllMastersWhateverTheirClientsDo) {
   }
 }
 
-TEST_F(TraceTest, AClientsOwnTraceIsAsEver) {
+TEST_F(TraceTest, AClientsOwnTraceIsComplete) {
   const auto session = Session(0);
   RunMetadata traced, plain;
   StatusOr<ClusterTrace> trace = Internal("");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests transfers between tasks: how traced steps and metrics report them, and that with
-// SessionOptions::bfloat16_transfers floats take half the bytes and lose only low bits.
+// Tests transfers between tasks: how traced steps and metrics report them; and that, with
+// SessionOptions::bfloat16_transfers, floats take half the bytes and lose only low bits.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -42,8 +42,7 @@ Tensor AnyFloats() {
   return t;
 }
 
-// A variable on the ps; on the worker its value times one, and the reshaped value
-// `moved`.
+// A variable on the ps; on the worker its value multiplied by one, and `moved`, its reshaped value.
 struct TransferModel {
   explicit TransferModel(GraphBuilder& g, const Attrs& attrs = {}) {
     {
@@ -103,7 +102,8 @@ class TransfersTest : public TwoTasksTest {
     }
     return {};
   }
-  // Returns what the ps has sent to the worker since the cluster was started.
+  // Returns the numbers of tensors and bytes that the ps has sent to the worker since the cluster's
+  // start.
   wire::SentReport SentByPs() {
     const auto report = AskCluster(cluster_->target("ps"));
     CHECK_OK(report.status());

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every external package, under the label its upstream Bazel build gives it."""
+"""Declares every external package, with the labels of its upstream Bazel build."""
 
 load("//third_party:stand_in.bzl", "stand_in_repository")
 load("//third_party/cuda:configure.bzl", "cuda_configure")
 load("//third_party/system:repository.bzl", "system_repository")
 
 def penstock_dependencies():
-    """For WORKSPACE files: this tree's, and those of trees that load it as @penstock."""
+    """Declares the packages. For this tree's WORKSPACE, and for trees that use it as @penstock."""
 
-    # Bazel 4 names these repositories in its built-in WORKSPACE suffix and would download them. A
-    # workspace that declares them itself, before, keeps its own.
+    # Bazel 4 declares these repositories in its built-in WORKSPACE suffix and would download them.
+    # If the workspace has declared one of them before this call, that declaration stays.
     for name in ["rules_cc", "rules_java", "remote_coverage_tools"]:
         if not native.existing_rule(name):
             stand_in_repository(name = name)
@@ -19,7 +19,7 @@ def penstock_dependencies():
 def _system_dependencies():
     system_repository(
         name = "com_google_absl",
-        # The label, and the pkg-config module that Debian gives it.
+        # Maps each label to the names of its pkg-config modules in Debian.
         targets = {
             "absl/algorithm:container": ["absl_algorithm_container"],
             "absl/base:core_headers": ["absl_core_headers"],

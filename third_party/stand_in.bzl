@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A repository whose files lie in third_party/bazel of this one."""
+"""stand_in_repository: a repository with the files of third_party/bazel/NAME."""
 
 def _impl(ctx):
     root = str(ctx.path(Label("@penstock//:WORKSPACE")).dirname)

@@ -29,9 +29,9 @@ import subprocess
 import sys
 import threading
 
-# TensorFlow is imported only where it is needed: Task does not need it.
+# Functions that need TensorFlow import it themselves, because Task does not need it.
 
-# tools, share/penstock/python, or the wheel's package
+# The folder of this file: tools, share/penstock/python, or the wheel's package.
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _IN_WHEEL = os.path.join(_HERE, "bin", "penstock")
 _BUILT = os.path.join(os.path.dirname(_HERE), "bazel-bin", "tools", "penstock", "penstock")
@@ -227,7 +227,7 @@ class Server:
 
 
 def install():
-    """Makes TensorFlow use this Server wherever it would make its own."""
+    """Makes TensorFlow use this class instead of its own Server."""
     import tensorflow as tf
     # TensorFlow's own code looks up the class in this module, which has no public name.
     from tensorflow.python.training import server_lib  # pylint: disable=g-direct-tensorflow-import

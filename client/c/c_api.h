@@ -105,13 +105,14 @@ int PS_TensorRank(const PS_Tensor* tensor);
 /* Returns the size of dimension i, 0 <= i < rank; -1 for another i. */
 int64_t PS_TensorDim(const PS_Tensor* tensor, int i);
 int64_t PS_TensorElements(const PS_Tensor* tensor);
-/* Return the elements in row-major order, and their size in bytes; NULL and 0 for strings. Write
-   elements only before the tensor is fed for the first time, and never those of a fetched tensor.
+/* Return a pointer to the elements in row-major order, and their size in bytes; NULL and 0 for
+   strings. Write elements only before the tensor is fed for the first time, and never those of a
+   fetched tensor.
  */
 void* PS_TensorData(PS_Tensor* tensor);
 size_t PS_TensorBytes(const PS_Tensor* tensor);
-/* Returns string i of a tensor of strings, followed by a zero, and sets its size in bytes; NULL if
-   i is out of range or the type is another one. */
+/* Returns string i of a tensor of strings, followed by a zero, and sets `*size` to its size in
+   bytes. Returns NULL if i is out of range or the tensor is not of strings. */
 const char* PS_TensorString(const PS_Tensor* tensor, int64_t i, size_t* size);
 void PS_DeleteTensor(PS_Tensor* tensor);
 

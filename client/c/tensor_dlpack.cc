@@ -26,7 +26,8 @@ constexpr TypePair kTypes[] = {
     {DType::kBool, kDLBool, 8},
 };
 
-// Memory of another library; calls its deleter when the last tensor is destroyed.
+// Memory of another library. Calls the library's deleter when the last tensor that uses it is
+// destroyed.
 class ForeignBuffer final : public Buffer {
  public:
   ForeignBuffer(DLManagedTensor* managed, void* data, size_t bytes)
@@ -80,7 +81,7 @@ StatusOr<Tensor> Wrap(DLManagedTensor* managed) {
   return Tensor::FromBuffer(dtype, shape, new ForeignBuffer(managed, data, bytes));
 }
 
-// A DLPack tensor together with the data that it points to.
+// A DLPack tensor together with the shape and the tensor that it points to.
 struct Shared {
   DLManagedTensor managed;
   Tensor tensor;

@@ -163,7 +163,7 @@ TEST_P(EmbeddingClusterTest, TwoWorkersTrainATableOnTwoServers) {
   ASSERT_TRUE(want.ok() && got.ok()) << want.status() << got.status();
   EXPECT_EQ(got->ToString(10'000), want->ToString(10'000));
 
-  // The shape of rows is known, so no server is asked for it.
+  // The shape of rows is known, so the step does not ask a server for it.
   EXPECT_EQ(CountNodes(metadata, "VariableShape"), 0);
   EXPECT_GT(CountNodes(metadata, "ResourceGather"), 0);
   for (const auto& [device, count] : ReceivedByDevice(metadata)) {

@@ -58,13 +58,13 @@ TableView ViewOf(const DynamicTable& table) {
           .rows_of =
               [&table](int part, Output ids) {
                 const Output handle = table.parts()[part];
-                const auto there = table.program().ColocateWith(handle);
+                const auto device_scope = table.program().ColocateWith(handle);
                 return Call("DynamicTablePull", {handle, ids});
               }};
 }
 
-// Returns whether `ids` are int64; sets the program's error if not. An invalid output passes: then
-// the program has an error already.
+// Returns whether `ids` are int64; sets the program's error if not. Returns true for an invalid
+// output, because then the program has an error already.
 bool CheckIds(const DynamicTable& table, Output ids) {
   if (!ids.valid() || ids.dtype() == DType::kInt64) return true;
   table.program().Fail(InvalidArgument("ids of table '", table.name(), "' must be int64, '",
@@ -142,9 +142,10 @@ void DynamicTable::AddPart(int part, const TableInitializer& initializer) {
              "table");
   parts_.push_back(handle);
   if (!handle.valid()) return;
-  // A variable that is lost together with the table, so that it is initialised if and only if the
-  // table is. Its initialisation empties a table that an earlier training has left.
-  const auto here = program.ColocateWith(handle);
+  // A variable on the device of the table. Both are lost together, so the variable is initialised
+  // if and only if the table is. Its initialiser clears the rows that an earlier training has left
+  // in the table.
+  const auto device_scope = program.ColocateWith(handle);
   const Output clear = CallIn(program, "DynamicTableClear", {handle}, {}, "clear");
   const auto after = program.ControlDependencies({clear});
   const Variable ready(program, "ready",
@@ -161,7 +162,7 @@ Output DynamicTable::Size(SourceLine line) const {
   const auto scope = program_->NameScope(StrCat(name_, "/"));
   Outputs sizes;
   for (const Output& part : parts_) {
-    const auto there = program_->ColocateWith(part);
+    const auto device_scope = program_->ColocateWith(part);
     sizes.push_back(Call("DynamicTableSize", {part}));
   }
   return sizes.size() == 1 ? sizes[0] : AddN(sizes);
@@ -179,7 +180,7 @@ Output DynamicTable::Erase(const LocatedOutput& located) const {
   }
   Outputs erased;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    const auto there = program_->ColocateWith(parts_[i]);
+    const auto device_scope = program_->ColocateWith(parts_[i]);
     erased.push_back(CallIn(*program_, "DynamicTableErase", {parts_[i], own[i]}));
   }
   return program_->Group(erased, "all");
@@ -192,7 +193,7 @@ Outputs DynamicTable::Apply(const std::vector<Gradient>& gradients, SourceLine l
   {
     // The age of rows is measured in global steps. The global step has to be sent to each part, so
     // it is read only if there is a maximum age.
-    const auto anywhere = program_->ClearControlDependencies();
+    const auto control_scope = program_->ClearControlDependencies();
     step = options_.max_age > 0 ? program_->GlobalStep().Read()
                                 : penstock::Constant(*program_, Tensor::Scalar<int64_t>(0));
   }
@@ -201,10 +202,10 @@ Outputs DynamicTable::Apply(const std::vector<Gradient>& gradients, SourceLine l
     if (gradients[i].none() || !program_->status().ok()) continue;
     Gradient rows;
     {
-      const auto there = program_->ColocateWith(gradients[i].values);
+      const auto device_scope = program_->ColocateWith(gradients[i].values);
       rows = DistinctRows(*program_, gradients[i]);
     }
-    const auto here = program_->ColocateWith(parts_[i]);
+    const auto device_scope = program_->ColocateWith(parts_[i]);
     std::vector<NodeInput> inputs = {parts_[i], rows.indices, rows.values, step};
     for (const Hyperparameter& h : method_.hyperparameters) inputs.push_back(h.Like(rows.values));
     updates.push_back(CallIn(*program_, "DynamicTableApply" + method_.name, inputs));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DynamicTable: a table on parameter servers whose rows are made when their ids are first trained.
-// Ids are any int64: for ids that are not numbered from 0, such as hashes, users and items.
+// DynamicTable: a table on parameter servers that gets a row for an id when a step first trains the
+// id. An id may be any int64, such as a hash or the number of a user: ids need not count from 0.
 //
 //   DynamicTable users(program, "users", 64, TableInitializer::Normal(0, 0.01, /*seed=*/7),
 //                      TableMethod::Adagrad(0.1), {.parts = 4});
@@ -9,17 +9,18 @@
 //   Output train = Minimize(program, adam, loss, {users});  // adam: for the variables
 //
 // A hash spreads the ids over the parts, and the program's device function places each part
-// (device_setter.h). A new row depends only on seed and id, not on the order of ids or the number
-// of parts. The slots of the table's method are stored with the row. So a step sends ids and
-// gradients to a part once, and the part updates rows and slots in one pass.
+// (device_setter.h). The values of a new row depend only on seed and id, not on the order of ids or
+// the number of parts. Each row is stored with the slots of the table's method. So a step sends ids
+// and gradients to a part once, and the part updates rows and slots in one pass.
 //
-// Looking up an id without a row returns the row that it would get (or `default_value`, if ids have
-// to be admitted). Lookups make no rows, so evaluation and serving do not change the table.
+// A lookup of an id without a row returns the initial row that the id would get (or
+// `default_value`, if admit_after is more than 1). Lookups make no rows, so evaluation and serving
+// do not change the table.
 //
-// Saver and TrainingLoop save and restore a program's tables, also into another number of parts.
-// The counts for admission are not saved.
+// Saver and TrainingLoop save and restore a program's tables, even if the number of parts changes.
+// They do not save the counts of ids that have no row yet (admit_after).
 //
-// A value type that borrows its Program. Mistakes become the program's error.
+// A value type that borrows its Program. An invalid argument sets the program's error.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,7 @@ struct TableMethod {
   static TableMethod GradientDescent(Hyperparameter learning_rate);
   static TableMethod Adagrad(Hyperparameter learning_rate, float initial_accumulator = 0.1f);
   // Like LazyAdam, but t counts the updates of each row. So a row that is made late in the training
-  // begins with the same corrections as the first rows.
+  // gets the same bias corrections as the first rows.
   static TableMethod Adam(Hyperparameter learning_rate, double beta1 = 0.9, double beta2 = 0.999,
                           double epsilon = 1e-8);
   static TableMethod Ftrl(Hyperparameter learning_rate, double l1 = 0, double l2 = 0,
@@ -67,27 +68,31 @@ struct TableMethod {
 
 struct DynamicTableOptions {
   int parts = 1;  // 1 to `buckets`
-  // Groups of rows in a checkpoint: the maximum number of parts that can ever restore it.
+  // The number of groups of rows in a checkpoint. The checkpoint can be restored to at most this
+  // many parts.
   int buckets = 32;
   // An id gets a row when it is trained for the `admit_after`-th time (1 to 255), as counted by a
-  // Bloom filter. Until then lookups return `default_value`, and its gradients are dropped.
+  // Bloom filter. Until then lookups of the id return `default_value`, and its gradients are
+  // dropped.
   int64_t admit_after = 1;
   float default_value = 0;
   int64_t filter_bytes = 1 << 20;  // size of the filter of each part; 1 to 2^32
   // If the table exceeds these limits, the rows with the oldest last update are dropped first. Each
   // part has an equal share of the limits. 0: no limit; else at least 16 rows for each part. A step
   // may need memory beyond the limit for the rows that it adds before others are dropped; the table
-  // keeps it.
+  // does not free this memory.
   int64_t max_rows = 0, max_bytes = 0;
-  // Rows whose last update is more than this number of global steps ago are dropped. Each update of
-  // the table drops only some of them, so a row may stay a little longer. 0: no maximum age.
+  // The table drops rows whose last update is more than this number of global steps ago. Each
+  // update of the table drops only some of these rows, so a row may stay a little longer. 0: no
+  // maximum age.
   int64_t max_age = 0;
   // A directory on the parameter servers for rows beyond max_rows or max_bytes, one of which must
-  // be set. The rows are kept there, in files without names, instead of being dropped. Lookups read
-  // them there; an update brings a row back to memory. "": rows beyond the limit are dropped.
+  // be set. The servers keep the rows there, in unlinked files, instead of dropping them. Lookups
+  // read the rows from the files; an update of a row moves it back to memory. "": rows beyond the
+  // limit are dropped.
   std::string spill_directory = {};
   // Maximum bytes of the whole table's rows on disk. Beyond it, the rows with the oldest last
-  // update are dropped. The files may take twice as much. 0: no limit.
+  // update are dropped. The files may be twice as large as this limit. 0: no limit.
   int64_t spill_max_bytes = 0;
 };
 
@@ -104,7 +109,7 @@ class DynamicTable {
   const std::string& name() const { return name_; }
   int64_t width() const { return width_; }
   Program& program() const { return *program_; }
-  // Returns the handles of the parts. Empty after a mistake.
+  // Returns the handles of the parts; empty if an argument of the constructor was invalid.
   const Outputs& parts() const { return parts_; }
   const Options& options() const { return options_; }
 
@@ -112,8 +117,8 @@ class DynamicTable {
   Output Size(SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
   // Returns an op that drops the rows of `ids`, an int64 vector.
   Output Erase(const LocatedOutput& ids) const;
-  // Adds ops that update the rows by the table's method, and returns them. `gradients`: by part: an
-  // element of LossGradients::tables.
+  // Adds ops that update the rows by the table's method, and returns them. `gradients` has one
+  // gradient per part, as an element of LossGradients::tables has.
   Outputs Apply(const std::vector<Gradient>& gradients,
                 SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
 

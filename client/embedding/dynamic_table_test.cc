@@ -332,7 +332,8 @@ TEST_P(IncrementalSaves, AreSkippedIfTheirBaseIsDamaged) {
   EXPECT_EQ(Base(7), "");
 }
 
-// A part whose ps was lost has other rows than the base, so all of its rows are saved.
+// A part whose ps was lost does not have the rows of the base checkpoint, so the save has all of
+// its rows.
 TEST_P(IncrementalSaves, AreCompleteForATableThatIsNew) {
   const auto model = Make(1);
   ASSERT_TRUE(model->session->Execute(model->init).ok());

@@ -23,7 +23,7 @@ Places PlacesOf(const PartitionedVariable& table, Output ids) {
   if (table.strategy() == PartitionStrategy::kMod) {
     return {Cast(Call("FloorMod", {ids, ConstantLike(ids, count)}), DType::kInt32), ids / count};
   }
-  // Ids that are out of range go to the first or the last part, which does not have the row and
+  // An id that is out of range goes to the first or the last part, which does not have the row and
   // reports the error.
   GraphSink& sink = *ids.sink;
   const auto& starts = table.starts();
@@ -37,7 +37,7 @@ Places PlacesOf(const PartitionedVariable& table, Output ids) {
 }
 
 Output RowsOfPart(const Variable& part, Output rows) {
-  const auto there = part.program().ColocateWith(part.handle());
+  const auto device_scope = part.program().ColocateWith(part.handle());
   if (part.ref()) return Gather(Identity(part), rows, Scalar(*rows.sink, 0));
   return Call("ResourceGather", {part.handle(), rows}, {{"dtype", part.dtype()}});
 }
@@ -57,7 +57,7 @@ Output RowsOf(const TableView& table, Output ids) {
   if (table.parts == 1) return table.rows_of(0, ids);
   GraphSink& sink = *ids.sink;
   const Places places = table.places(ids);
-  // kDistinctAttr: the partitioned ids, and their positions, have no repetitions.
+  // kDistinctAttr says that the partitioned ids and their positions have no repetitions.
   const Attrs count = {{"num_partitions", int64_t{table.parts}}, {kDistinctAttr, true}};
   const Output all = Range(Scalar(sink, 0), SizeOf(ids), Scalar(sink, 1));
   const Outputs asked = CallN("DynamicPartition", {places.row, places.part}, count);
@@ -84,7 +84,7 @@ struct FetchedRows {
   Output index;  // int32, one element for each id
 };
 
-// Returns the rows of `ids`, a vector. The results are not valid after a mistake.
+// Returns the rows of `ids`, a vector. The results are not valid if the program has an error.
 FetchedRows FetchRows(const TableView& table, Output ids, double max_norm) {
   Program& program = *table.program;
   if (table.parts == 0 || !ids.valid()) return {{&program, -1, 0}, {&program, -1, 0}};

@@ -8,8 +8,9 @@
 // list of ids to each part and receives one tensor of rows from it. The gradients of the parts are
 // sparse, and have each row once.
 //
-// The nodes between ids and rows are placed like the program's other new nodes: on the worker. A
-// negative or too large id fails the step with InvalidArgument, which names the part and the row.
+// The nodes that split the ids and join the rows are placed like the program's other new nodes: on
+// the worker. An id that is negative or too large fails the step with InvalidArgument, which names
+// the part and the row.
 #pragma once
 
 #include "client/embedding/partitioned_variable.h"
@@ -47,7 +48,7 @@ enum class Combiner {
 
 struct EmbeddingLookupSparseOptions {
   Combiner combiner = Combiner::kMean;
-  Output weights = {};  // vector: one w for each id, of the table's type; 1 if not given
+  Output weights = {};  // vector: one w for each id, of the table's type; not given: all are 1
   double max_norm = 0;  // limits the norm of each row before rows are combined; 0: no limit
 };
 

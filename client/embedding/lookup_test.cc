@@ -195,7 +195,7 @@ TEST_P(LookupTest, CombinationsAndGradientsAreTensorFlows) {
   }
 }
 
-// The table is all zeros, where the gradient of a row's norm would be infinite.
+// The table is all zeros. There the gradient of a row's norm would be infinite.
 TEST_P(LookupTest, ShorteningHasAGradientAtZero) {
   const Output rows = EmbeddingLookup(table, Longs({1, 1, 4}), {.max_norm = 1});
   const auto gradients = TableGradients(rows);

@@ -39,7 +39,7 @@ PartitionedVariable::PartitionedVariable(Program& program, string_view name, con
     starts_.push_back(start);
     start += own.dim(0);
   }
-  line_ = parts_[0].source_line();  // of an enclosing SourceLineScope, if there is one
+  line_ = parts_[0].source_line();  // an enclosing SourceLineScope's line, if there is one
 }
 
 PartitionedVariable::PartitionedVariable(const Variable& whole)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PartitionedVariable: a tensor whose rows are spread over several variables, its parts. So it may
-// be larger than the memory of one parameter server, and all servers share the load.
+// PartitionedVariable: a tensor whose rows are spread over several variables, its parts. So the
+// tensor may be larger than the memory of one parameter server, and all servers share the load.
 //
 //   PartitionedVariable table(program, "table", {10'000'000, 64}, RandomNormal(0, 0.01),
 //                             {.parts = 4});
@@ -9,11 +9,11 @@
 //
 // The first (rows mod parts) parts have one row more than the others. The parts are the variables
 // "table/part_0" and so on; the program's device function places each of them (device_setter.h). In
-// checkpoints they are slices of one tensor "table", as in TensorFlow's. A checkpoint of a kDiv
-// partition can be restored to any other number of parts, to a plain variable, and to TensorFlow's
-// partitioned variables, and vice versa.
+// checkpoints the parts are slices of one tensor "table", as in TensorFlow's checkpoints. A
+// checkpoint of a kDiv partition can be restored to any other number of parts, to a plain variable,
+// and to TensorFlow's partitioned variables, and vice versa.
 //
-// A value type that borrows its Program. Mistakes become the program's error.
+// A value type that borrows its Program. An invalid argument sets the program's error.
 #pragma once
 
 #include <string>
@@ -55,13 +55,14 @@ class PartitionedVariable {
   DType dtype() const { return dtype_; }
   PartitionStrategy strategy() const { return strategy_; }
   Program& program() const { return *program_; }
-  // Returns the parts; none after a mistake.
+  // Returns the parts; empty if an argument of the constructor was invalid.
   const std::vector<Variable>& parts() const { return parts_; }
   // Returns the first row of each part, in the order of the parts.
   const std::vector<int64_t>& starts() const { return starts_; }
 
-  // Returns the rows of all parts, one part after the other. The complete tensor is sent to the
-  // reader. Errors of the nodes name the line that made the variable.
+  // Returns the rows of all parts, one part after the other. A step that uses the result sends the
+  // complete tensor to the consumer's task. Errors of the nodes name the line that made the
+  // variable.
   Output Read() const;
   operator Output() const { return Read(); }  // NOLINT: a variable stands for its value
   // Returns an op that gives every part its initial value.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TableView: the interface by which lookups use any kind of table. The EmbeddingLookup functions of
-// each kind make a view of the table, and pass it to Lookup or LookupSparse.
+// TableView: the interface through which lookups use any kind of table. The EmbeddingLookup
+// functions of each kind of table make a view of the table, and pass it to Lookup or LookupSparse.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 namespace penstock::client {
 
 struct TableView {
-  // The places of the rows of some ids, with one element for each id.
+  // The parts and rows of some ids: vectors with one element for each id.
   struct Places {
     Output part;  // int32
     Output row;   // the row, or the id, to read from the part
@@ -21,7 +21,7 @@ struct TableView {
   Program* program = nullptr;
   std::string name;
   PartialShape shape;  // shape of the complete table; dimension 0 counts the ids
-  int parts = 0;       // 0 after a mistake
+  int parts = 0;       // 0 if the table is invalid
   std::function<Places(Output ids)> places;
   std::function<Output(int part, Output rows)> rows_of;
 };

@@ -11,8 +11,8 @@ namespace penstock::examples {
 
 void AddStrategyFlag(CLI::App& app, AllReduceFlags& flags, const std::string& note) {
   app.add_option("--strategy", flags.strategy,
-                 "ps: variables are on parameter servers; allreduce: every worker holds them, and "
-                 "all take each step together, averaging their gradients; there is no ps" +
+                 "ps: variables are on parameter servers; allreduce: there is no ps; every worker "
+                 "holds all variables, and in each step the workers average their gradients" +
                      note)
       ->capture_default_str()
       ->check(CLI::IsMember({"ps", "allreduce"}));
@@ -21,11 +21,11 @@ void AddStrategyFlag(CLI::App& app, AllReduceFlags& flags, const std::string& no
 void AddElasticFlags(CLI::App& app, AllReduceFlags& flags) {
   app.add_flag("--elastic", flags.elastic,
                "with --strategy=allreduce: if a worker is lost, the others go on without it; when "
-               "it is back it joins them. All workers need the same --checkpoint_dir");
+               "it is back, it joins them. All workers need the same --checkpoint_dir");
   app.add_option("--min_workers", flags.min_workers,
-                 "with --elastic: fewer workers than this wait for the others. 0: more than half "
-                 "of all workers. With half of them or fewer, both parts of a divided network may "
-                 "go on, and save to the same directory")
+                 "with --elastic: the minimum number of workers that train; fewer wait for others. "
+                 "0: more than half of all workers. With half of them or fewer, if the network is "
+                 "split, both sides may go on and save to the same directory")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
 }

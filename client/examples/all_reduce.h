@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Training without parameter servers in the example programs: the flags --strategy, --elastic and
-// --min_workers, and what they add to a program and to its training loop.
+// --min_workers, and the nodes and options that they add to a program and to its training loop.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class App;
 namespace penstock::examples {
 
 struct AllReduceFlags {
-  std::string strategy = "ps";  // or allreduce; fashion_mnist has more
+  std::string strategy = "ps";  // or "allreduce"; fashion_mnist has more strategies
   bool elastic = false;
-  int min_workers = 0;  // with elastic; 0: more than half
+  int min_workers = 0;  // if elastic: minimum number of workers; 0: more than half
 
   bool all_reduce() const { return strategy == "allreduce"; }
 };
@@ -32,26 +32,28 @@ struct AllReduceFlags {
 void AddStrategyFlag(CLI::App& app, AllReduceFlags& flags, const std::string& note = "");
 // Adds --elastic and --min_workers.
 void AddElasticFlags(CLI::App& app, AllReduceFlags& flags);
-// InvalidArgument names flags that do not go together. `task` is this process's.
+// Returns InvalidArgument if the flags contradict each other or `task`, the task of this process.
 Status CheckAllReduce(const AllReduceFlags& flags, const TaskConfig& task);
 
-// The replicas of a program, if the flags ask for them, and their group if it is elastic.
+// The CollectiveReplicas of a program, if flags.all_reduce(), and their ElasticGroup, if
+// flags.elastic.
 class AllReduce {
  public:
-  // Adds nothing unless flags.all_reduce(). `target` is of the training's session. `flags` and
-  // `task` have been checked.
+  // Adds nothing unless flags.all_reduce(). `target` is the target of the training's session.
+  // REQUIRES: CheckAllReduce accepts `flags` and `task`.
   AllReduce(client::Program& program, const AllReduceFlags& flags, const TaskConfig& task,
             const std::string& target);
 
   bool used() const { return replicas_.has_value(); }
-  // REQUIRES used(), as do the following.
+  // This function and the following ones REQUIRE used().
   client::CollectiveReplicas& replicas() { return *replicas_; }
   bool is_chief() const { return replicas_->is_chief(); }
   // Returns whether the workers, and so the chief, may change.
   bool elastic() const { return group_.has_value(); }
-  // Returns the number of the batch of this worker, among those of all workers and steps.
+  // Returns the number of this worker's batch for the step. No other worker or step gets this
+  // number.
   int64_t BatchNumber(int64_t global_step) const;
-  // Adds what makes the replicas agree, after all variables were made.
+  // Adds the op CollectiveReplicas::Agree. Call this after all variables were made.
   void AddAgree() { agree_ = replicas_->Agree(); }
   // Sets the options of the loop.
   void SetOptions(client::TrainingOptions* options);

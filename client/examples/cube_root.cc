@@ -4,8 +4,8 @@
 //
 //   cube_root ./libcube_root_op.so [grpc://host:port]
 //
-// Finds the x whose cube root is 2, in this process or on a cluster, whose tasks must have been
-// started with --load=libcube_root_op.so.
+// Finds the x whose cube root is 2, in this process or on a cluster. The cluster's tasks must have
+// been started with --load=libcube_root_op.so.
 #include <cstdio>
 #include <string>
 

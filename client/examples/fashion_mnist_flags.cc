@@ -11,58 +11,59 @@ namespace {
 
 constexpr char kAbout[] =
     "Trains a classifier of the Fashion-MNIST pictures: in this process, or as one task of a "
-    "cluster of parameter servers (ps) and workers. All tasks are started with the same flags but "
-    "for --job_name and --task_index.";
+    "cluster of parameter servers (ps) and workers. Start all tasks with the same flags, except "
+    "--job_name and --task_index.";
 
 // Adds the flags of the model and of its steps.
 void AddStepFlags(CLI::App& app, Flags& flags) {
   app.add_option("--model", flags.model, "mlp or convnet")->capture_default_str();
-  app.add_option("--steps", flags.steps, "updates, of all workers together")->capture_default_str();
+  app.add_option("--steps", flags.steps, "number of updates, of all workers together")
+      ->capture_default_str();
   app.add_option("--batch_size", flags.batch_size, "pictures per worker and step")
       ->capture_default_str();
   app.add_option("--learning_rate", flags.learning_rate)->capture_default_str();
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
   app.add_option("--strategy", flags.training.strategy,
-                 "ps: variables are on parameter servers; replicas: they are, and the workers take "
-                 "each step together, without waiting for those beyond --replicas_to_aggregate; "
-                 "allreduce: every worker holds them, and all take each step together, averaging "
-                 "their gradients; there is no ps")
+                 "ps: variables are on parameter servers; replicas: as ps, but the workers take "
+                 "each step together, and the step waits only for --replicas_to_aggregate of them; "
+                 "allreduce: there is no ps; every worker holds all variables, and in each step "
+                 "the workers average their gradients")
       ->capture_default_str();
   app.add_option("--replicas_to_aggregate", flags.replicas_to_aggregate,
-                 "with --strategy=replicas: how many workers' gradients make an update; the others "
-                 "are backups. 0: all")
+                 "with --strategy=replicas: the number of workers whose gradients make an update; "
+                 "the others are backups. 0: all")
       ->capture_default_str();
   app.add_option("--staleness_bound", flags.staleness_bound,
-                 "how many steps an asynchronous worker may be ahead of the slowest one; it waits "
-                 "beyond that. 0: all take their steps in lock step. Default: workers do not wait");
+                 "the number of steps that an asynchronous worker may be ahead of the slowest one "
+                 "before it waits. 0: lockstep. Default: workers do not wait");
   app.add_option("--staleness_timeout", flags.staleness_timeout,
-                 "with --staleness_bound: the seconds after which a worker that does not finish a "
-                 "step is not waited for any more, until it does; 0: no limit. Default: 60");
+                 "with --staleness_bound: if a worker has not finished a step for this many "
+                 "seconds, the others go on until it does; 0: no limit. Default: 60");
   AddElasticFlags(app, flags.training);
   app.add_flag("--bfloat16_transfers", flags.bfloat16_transfers,
                "round weights and gradients to 16 bits while they travel between tasks");
   app.add_option("--memory_limit", flags.memory_limit,
-                 "the most bytes that the tensors of a step may take on each device (64m, 2g); "
-                 "steps are changed to fit, or refused. 0: no limit")
+                 "the maximum bytes of a step's tensors on each device (64m, 2g); the compiler "
+                 "changes steps to fit, or refuses them. 0: no limit")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   app.add_option("--concurrent_steps", flags.concurrent_steps,
-                 "steps of this task that are under way at the same time")
+                 "the number of concurrent steps of this task")
       ->capture_default_str();
 }
 
-// Adds the flags by which a training is watched and tested.
+// Adds the flags for traces, summaries and evaluations of a training.
 void AddWatchingFlags(CLI::App& app, Flags& flags) {
   app.add_option("--trace_file", flags.trace_file,
-                 "where the chief writes what some of its steps did on all tasks, for "
+                 "the file into which the chief writes a timeline of some of its steps, for "
                  "https://ui.perfetto.dev");
   app.add_option("--summary_dir", flags.summary_dir,
-                 "where the chief writes event files for TensorBoard: loss, accuracy, speed, "
+                 "the folder for the chief's event files for TensorBoard: loss, accuracy, speed, "
                  "weights, pictures, the graph");
-  app.add_option("--summary_steps", flags.summary_steps, "between two summaries")
+  app.add_option("--summary_steps", flags.summary_steps, "steps between two summaries")
       ->capture_default_str();
   app.add_option("--eval_steps", flags.eval_steps,
-                 "between two tests of the chief during the training, whose results go to "
-                 "SUMMARY_DIR/eval; 0: only at the end")
+                 "steps between two tests of the chief during the training, whose results go to "
+                 "SUMMARY_DIR/eval; 0: test only at the end")
       ->capture_default_str();
   app.add_flag("--evaluate", flags.evaluate,
                "do not train: test each new checkpoint that another training writes to "
@@ -72,10 +73,12 @@ void AddWatchingFlags(CLI::App& app, Flags& flags) {
 }
 
 void AddCheckpointFlags(CLI::App& app, Flags& flags) {
-  app.add_option("--checkpoint_dir", flags.checkpoint_dir, "where to save, and to go on from");
-  app.add_option("--save_every_steps", flags.save_every_steps, "0: not by steps")
+  app.add_option("--checkpoint_dir", flags.checkpoint_dir, "the folder to save to and resume from");
+  app.add_option("--save_every_steps", flags.save_every_steps,
+                 "steps between two saves; 0: not by steps")
       ->capture_default_str();
-  app.add_option("--save_every_seconds", flags.save_every_seconds, "0: not by time")
+  app.add_option("--save_every_seconds", flags.save_every_seconds,
+                 "time between two saves; 0: not by time")
       ->capture_default_str();
   app.add_option("--max_failed_saves", flags.max_failed_saves,
                  "end with an error after this many saves in a row that have failed; 0: go on")
@@ -86,19 +89,19 @@ void AddCheckpointFlags(CLI::App& app, Flags& flags) {
 void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
   AddClusterFlags(app, &cluster);
   app.add_option("--server", flags.server,
-                 "grpc://host:port: another process, such as `penstock server`, serves this task; "
-                 "this one only tells it what to do");
+                 "grpc://host:port of another process, such as `penstock server`, that serves this "
+                 "task; this process is then only its client");
   AddStepFlags(app, flags);
   AddWatchingFlags(app, flags);
   AddCheckpointFlags(app, flags);
   app.add_option("--input", flags.input,
-                 "idx: the program reads and feeds the pictures; tfrecord: the workers read them, "
-                 "by a Dataset, from what `penstock convert DATA_DIR` wrote")
+                 "idx: the program reads and feeds the pictures; tfrecord: the workers read the "
+                 "files of `penstock convert DATA_DIR` through a Dataset")
       ->capture_default_str();
   app.add_option("--data_dir", flags.data_dir)->capture_default_str();
-  app.add_option("--seed", flags.seed, "of initial weights and of the order of pictures")
+  app.add_option("--seed", flags.seed, "seed of the initial weights and of the order of pictures")
       ->capture_default_str();
-  app.add_option("--wait_seconds", flags.wait_seconds, "for tasks that are lost or not there yet")
+  app.add_option("--wait_seconds", flags.wait_seconds, "how long to wait for lost or missing tasks")
       ->capture_default_str();
 }
 

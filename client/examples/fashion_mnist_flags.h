@@ -21,9 +21,9 @@ struct Flags {
   int64_t batch_size = 128;
   double learning_rate = 0.001;
   bool sync = false;
-  AllReduceFlags training;                  // its strategy may also be replicas
+  AllReduceFlags training;                  // `strategy` may also be "replicas"
   int64_t replicas_to_aggregate = 0;        // workers whose gradients make an update; 0: all
-  std::optional<int64_t> staleness_bound;   // not set: workers do not wait for each other
+  std::optional<int64_t> staleness_bound;   // in steps; not set: workers do not wait for others
   std::optional<double> staleness_timeout;  // in seconds; 0: no limit; not set: 60
   bool bfloat16_transfers = false;
   int64_t memory_limit = 0;
@@ -51,8 +51,8 @@ struct Flags {
 };
 
 // Parses the command line; if no flag names the cluster, reads it from TF_CONFIG in the
-// environment. Returns nothing after --help, which has been printed. InvalidArgument is one line
-// that names the flag and says what to write instead.
+// environment. For --help, prints the help and returns nullopt. The message of an InvalidArgument
+// is one line that names the flag and says what to write instead.
 StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv);
 
 }  // namespace penstock::examples

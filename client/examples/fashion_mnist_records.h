@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the Fashion-MNIST pictures from TFRecord files that `penstock convert` has written. Ops on
-// the task that trains read the training pictures, so these never pass through the client.
+// the training task read the training pictures, so the pictures never pass through the client.
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@ struct ReadOptions {
   client::WorkerShare share = {};
 };
 // Returns batches of training pictures and their labels, uint8[batch_size,28,28] and
-// uint8[batch_size], without end. Reads this worker's shards, every n-th, in random order, and
-// mixes thousands of records. The same seeds give the same batches. The shards,
-// `directory`/train-*, are listed during this call; if there are none, or fewer than workers, the
-// error says how to make them.
+// uint8[batch_size], without end. Reads this worker's shards (every n-th one, for n workers) in
+// random order, and mixes thousands of records. The same seeds give the same batches. This call
+// lists the shards, `directory`/train-*; if there are none, or fewer than workers, the error says
+// how to make them.
 StatusOr<client::Dataset> ReadPictureBatches(GraphBuilder& program, Env& env,
                                              const std::string& directory,
                                              const ReadOptions& options);

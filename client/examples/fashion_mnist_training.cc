@@ -97,7 +97,7 @@ struct Trainer {
     return {next[0], next[1]};
   }
 
-  // Builds a step of all workers together, each of which has all variables.
+  // Builds a step of all workers together, where each worker holds all variables.
   void BuildReplicaStep() {
     const PictureBatch batch = TowerInputs(0);
     const Measures measures = Measure(model(batch.images), batch.labels);
@@ -140,7 +140,7 @@ struct Trainer {
     BoundStaleness();
   }
 
-  // Makes the steps of this worker wait for slower workers, if a flag says so.
+  // Makes the steps of this worker wait for slower workers, if --staleness_bound is given.
   void BoundStaleness() {
     if (!flags.staleness_bound.has_value()) return;
     client::BoundedStalenessOptions options{.bound = *flags.staleness_bound,
@@ -152,7 +152,7 @@ struct Trainer {
     step.train = bounded->Apply(step.train);
   }
 
-  // Returns the hook that starts the input.
+  // Returns the hook that initialises the iterators.
   client::RunIterators RunInput() {
     if (!once) return client::RunIterators(iterators);
     return client::RunIterators(iterators, program.Group(taken, "taken"), step.once);
@@ -240,15 +240,15 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                   .wait_seconds = flags.wait_seconds};
   options.session.bfloat16_transfers = flags.bfloat16_transfers;
   options.session.memory_limit = flags.memory_limit;
-  // A worker that takes its steps by itself needs only the parameter servers. So it neither waits
-  // for other workers nor fails if they are gone.
+  // An asynchronous worker needs only the parameter servers. With this filter it neither waits for
+  // other workers nor fails if they are lost.
   if (flags.distributed() && !flags.sync && !flags.all_reduce()) {
     options.session.device_filters = {"/job:ps", TaskName(flags.task)};
   }
   return options;
 }
 
-// The pictures of a training, and the batches that its steps are fed. A step trains on one batch
+// The pictures of a training, and the batches that are fed to its steps. A step trains on one batch
 // per tower. With --strategy=allreduce each worker has one of the towers.
 struct TrainingInput {
   TrainingInput(const Flags& flags, const Trainer& trainer)
@@ -256,8 +256,8 @@ struct TrainingInput {
         towers(flags.all_reduce() ? static_cast<int64_t>(Workers(flags.task).size()) : own_towers) {
   }
 
-  // Reads the pictures. If the trainer is fed, makes its step take batches of this object, which
-  // must outlive the training.
+  // Reads the pictures. If batches are fed to the trainer, makes its step take them from this
+  // object, which must outlive the training.
   Status Open(const Flags& flags, Trainer& trainer) {
     if (!trainer.fed()) {
       ASSIGN_OR_RETURN(data.test, ReadTestRecords(Env::Real(), flags.data_dir));

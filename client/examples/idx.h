@@ -13,8 +13,8 @@
 namespace penstock::examples {
 
 // Returns the file's contents as a tensor. Supports only bytes (uint8), as in the MNIST family.
-// InvalidArgument says what is wrong with the file, or that a compressed file has more than
-// `bytes_max` bytes when unpacked.
+// InvalidArgument if the file is malformed, or if a compressed file has more than `bytes_max` bytes
+// when unpacked; the message says which.
 StatusOr<Tensor> ReadIdx(Env& env, const std::string& path, int64_t bytes_max = 1 << 30);
 
 }  // namespace penstock::examples

@@ -18,29 +18,29 @@ namespace {
 constexpr char kProgram[] = "language_model";
 constexpr char kAbout[] =
     "Trains a recurrent network that writes sayings: in this process, or as one task of a cluster "
-    "of parameter servers (ps) and workers. All tasks are started with the same flags but for "
-    "--job_name and --task_index.";
+    "of parameter servers (ps) and workers. Start all tasks with the same flags, except --job_name "
+    "and --task_index.";
 
 void AddFlags(CLI::App& app, LanguageModelFlags& flags) {
   app.add_option("--cell", flags.size.cell, "lstm or gru")
       ->capture_default_str()
       ->check(CLI::IsMember({"lstm", "gru"}));
-  AddCount(app, "--units", flags.size.units, "of each layer");
+  AddCount(app, "--units", flags.size.units, "units of each layer");
   AddCount(app, "--layers", flags.size.layers, "");
-  AddCount(app, "--embedding", flags.size.embedding, "numbers that stand for a character");
-  AddCount(app, "--seed", flags.size.seed, "of initial weights and of the order of texts");
+  AddCount(app, "--embedding", flags.size.embedding, "length of a character's vector");
+  AddCount(app, "--seed", flags.size.seed, "seed of the initial weights and of the order of texts");
   AddCount(app, "--batch_size", flags.batch_size, "texts per worker and step");
-  AddCount(app, "--length_max", flags.length_max, "characters; longer texts are cut");
+  AddCount(app, "--length_max", flags.length_max, "characters of a text; longer texts are cut");
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
   AddStrategyFlag(app, flags.training);
   AddElasticFlags(app, flags.training);
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--clip", flags.clip, "longest gradient, of all variables together")
+  app.add_option("--clip", flags.clip, "maximum joint norm of all variables' gradients")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--temperature", flags.temperature, "how much the texts made up at the end dare")
+  app.add_option("--temperature", flags.temperature, "sampling temperature of the texts at the end")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("--data_dir", flags.data_dir)->capture_default_str();

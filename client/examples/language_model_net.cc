@@ -68,7 +68,7 @@ Output LanguageModel::Bits(Output inputs, Output targets, Output lengths) const 
   const Output logits = Call("BiasAdd", {MatMul(states, *weights_), *biases_});
   const Output labels = Reshape(Cast(targets, DType::kInt32), Ints(program_, {-1}));
   const Output nats = CallN("SparseSoftmaxCrossEntropyWithLogits", {logits, labels})[0];
-  // 1 up to and including the zero that ends the text, 0 after it.
+  // The weights: 1 up to and including the zero that ends the text, 0 after it.
   const Output time = Gather(ShapeOf(inputs), Int(program_, 1), Int(program_, 0));
   const Output places = Range(Int(program_, 0), time, Int(program_, 1));
   const Output within = Cast(Less(places, ExpandDims(lengths, Int(program_, 1))), DType::kFloat);

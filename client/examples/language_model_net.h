@@ -25,8 +25,8 @@ class LanguageModel {
   // Returns the mean cross entropy of the characters, in bits. `inputs` and `targets` are
   // uint8[batch, time], `lengths` int32[batch].
   Output Bits(Output inputs, Output targets, Output lengths) const;
-  // Returns a text sampled from the model: uint8[n] with n <= length_max; a zero ends it before
-  // that. Higher temperatures choose less likely characters more often.
+  // Returns a text sampled from the model: uint8[n] with n <= length_max. If the model predicts a
+  // zero, the text ends there. Higher temperatures choose less likely characters more often.
   Output Compose(int32_t length_max, double temperature) const;
 
  private:

@@ -115,8 +115,8 @@ TEST_F(LanguageModelTest, LearnsToRepeat) {
   const size_t at = said.find(marker);
   ASSERT_NE(at, std::string::npos) << said;
   // The ideal is 0.12: one bit for the choice of the text, none for the other 9 or 6 characters.
-  // The last batches may spoil the prediction of the first character, since a batch has texts of
-  // one length and so of one kind. An untrained model has 2.8.
+  // The last batches may make the prediction of the first character worse, because a batch has
+  // texts of one length, and so of one kind. An untrained model has 2.8.
   EXPECT_LT(std::atof(said.c_str() + at + marker.size()), 1) << said;
 }
 

@@ -39,7 +39,7 @@ struct Inputs {
   Output texts, targets, lengths;
 };
 
-// Averages the fraction of padding over the steps.
+// Computes the mean fraction of padding over all steps.
 class AveragePadding final : public client::TrainingHook {
  public:
   Status AfterStep(const client::StepResult& result, bool* stop) override {
@@ -54,7 +54,7 @@ class AveragePadding final : public client::TrainingHook {
   int64_t steps_ = 0;
 };
 
-// Makes the step of this task alone, or with --sync the step of all workers, each with its own
+// Makes the step of this task; with --sync, the step of all workers together, each with its own
 // texts.
 client::TrainingStep MakeStep(const LanguageModelFlags& flags, const LanguageModel& model,
                               const std::vector<std::string>& texts, client::Optimizer& optimizer,
@@ -79,7 +79,8 @@ client::TrainingStep MakeStep(const LanguageModelFlags& flags, const LanguageMod
           .loss = "bits"};
 }
 
-// Makes the step of all workers together, each of which holds all variables and has its own texts.
+// Makes the step of one of several replicas. Each replica holds all variables and has its own
+// texts.
 client::TrainingStep MakeReplicaStep(const LanguageModelFlags& flags, const LanguageModel& model,
                                      const std::vector<std::string>& texts,
                                      client::Optimizer& optimizer, client::QueueRunners& runners,

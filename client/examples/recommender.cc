@@ -18,30 +18,30 @@ namespace {
 constexpr char kProgram[] = "recommender";
 constexpr char kAbout[] =
     "Trains a wide-and-deep model of film ratings: in this process, or as one task of a cluster of "
-    "parameter servers (ps) and workers. All tasks are started with the same flags but for "
-    "--job_name and --task_index.";
+    "parameter servers (ps) and workers. Start all tasks with the same flags, except --job_name "
+    "and --task_index.";
 
 void AddFlags(CLI::App& app, RecommenderFlags& flags) {
-  app.add_option("--data_dir", flags.data_dir, "with the files that tools/movielens writes")
+  app.add_option("--data_dir", flags.data_dir, "folder of the files of tools/movielens")
       ->required();
-  AddCount(app, "--units", flags.units, "numbers in the vector of a user, film or genre");
+  AddCount(app, "--units", flags.units, "length of the vector of a user, film or genre");
   app.add_option("--table", flags.table,
-                 "what keeps the vectors: a partitioned variable with a row for each known id, or "
-                 "dynamic tables, which make rows for the ids that they meet")
+                 "variable: vectors are in partitioned variables, with a row for each known id; "
+                 "dynamic: in dynamic tables, which make a row for each id that is trained")
       ->capture_default_str()
       ->check(CLI::IsMember({"variable", "dynamic"}));
   app.add_option("--incremental_saves", flags.incremental_saves,
-                 "with dynamic tables: after a checkpoint with all rows, so many hold only the "
-                 "rows that changed")
+                 "with dynamic tables: after a checkpoint with all rows, up to this many hold only "
+                 "the rows that changed")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--max_rows", flags.max_rows,
-                 "with dynamic tables: the rows of a table in memory; 0: no limit")
+                 "with dynamic tables: the maximum rows of a table in memory; 0: no limit")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--spill_directory", flags.spill_directory,
-                 "with --max_rows: where parameter servers keep further rows, instead of dropping "
-                 "the rows that were not trained for longest");
+                 "with --max_rows: the folder in which parameter servers keep further rows, "
+                 "instead of dropping the least recently trained rows");
   AddCount(app, "--batch_size", flags.batch_size, "ratings per worker and step");
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()

@@ -21,10 +21,10 @@ namespace penstock::examples {
 
 struct RecommenderSize {
   int64_t users = 0, films = 0, genres = 0;  // ids are less than these
-  int64_t units = 16;                        // numbers in a vector
+  int64_t units = 16;                        // length of each vector
   int parts = 1;                             // number of parts of each table
-  // Whether to use DynamicTable, which makes a row for each trained id, so that the ids need not be
-  // known.
+  // Whether to use DynamicTable, which makes a row for each trained id, so that the program need
+  // not know the number of ids.
   bool dynamic_tables = false;
   // Limits of each dynamic table, as in DynamicTableOptions.
   int64_t max_rows = 0;
@@ -42,12 +42,12 @@ class Recommender {
   };
   static Inputs MakeInputs(client::Program& program);
 
-  // Returns float[batch]: above 0 if the user will probably like the film.
+  // Returns float[batch]: a value above 0 predicts that the user likes the film.
   Output Logits(const Inputs& inputs) const;
 
   // Returns an op that lowers `loss` and raises the global step: FTRL for the wide weights, lazy
-  // Adam for the rest. `average`, if given, replaces the gradients by those of all replicas; then
-  // REQUIRES that there are no dynamic tables.
+  // Adam for the rest. `average`, if given, returns the means of the gradients over all replicas;
+  // then REQUIRES that there are no dynamic tables.
   using Average = std::function<std::vector<client::VariableGradient>(
       const std::vector<client::VariableGradient>&)>;
   Output Train(Output loss, const Average& average = nullptr) const;
@@ -60,7 +60,7 @@ class Recommender {
     client::TableInitializer dynamic_initializer;
     client::TableMethod method;
   };
-  // Either the vectors or the weights: a table each for users, films and genres.
+  // The tables of the vectors, or those of the weights: one each for users, films and genres.
   struct Tables {
     Table users, films, genres;
     // Returns one row for each example from each table.

@@ -88,7 +88,7 @@ Status TrainRecommender(const RecommenderFlags& flags, const std::string& target
   const Recommender::Inputs inputs = Recommender::MakeInputs(program);
   const Output logits = model.Logits(inputs);
   const Output loss = client::SigmoidCrossEntropy(inputs.liked, logits);
-  // All replicas together have one loss, which must be averaged before the gradients.
+  // The loss shown is the mean over all replicas, which must be averaged before the gradients.
   const Output shown = all_reduce.used() ? all_reduce.replicas().Average(loss) : loss;
   const Output train = all_reduce.used()
                            ? model.Train(loss,
@@ -105,7 +105,7 @@ Status TrainRecommender(const RecommenderFlags& flags, const std::string& target
       .inputs = inputs.all(),
       .next_batch =
           [&](int64_t number) {
-            // Replicas number their batches together.
+            // Each batch number is used by one replica only.
             const bool together = all_reduce.used();
             return DrawBatch(ratings, flags.batch_size,
                              together ? all_reduce.BatchNumber(number) : number,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the variables of a running fashion_mnist cluster from another process. This client shares
-// only the variables' names with the training. Reading does not disturb the training: it takes a
-// snapshot of each variable.
+// Reads the variables of a running fashion_mnist cluster from another process. This client and the
+// training have only the variables' names in common. Reading takes a snapshot of each variable, so
+// it does not disturb the training.
 //
 //   remote_reader --target=grpc://127.0.0.1:2220
 //
@@ -54,8 +54,8 @@ Status Read(const std::string& target, const std::string& model) {
   ASSIGN_OR_RETURN(const auto asking, client::Session::New(nothing, target, options));
   ASSIGN_OR_RETURN(const int servers, CountServers(*asking));
 
-  // Make the variables in the same order as the training program: then they are placed on the same
-  // tasks.
+  // Make the variables in the same order as the training program, so that they are placed on the
+  // same tasks.
   client::Program program;
   const auto scope = program.DeviceFunctionScope(
       client::ReplicaDeviceSetter({.ps_tasks = servers,
@@ -76,7 +76,7 @@ int Main(int argc, char** argv) {
   std::string target, model = "mlp";
   CLI::App app("Reads the variables of a running fashion_mnist cluster.");
   app.add_option("--target", target, "grpc://host:port of any task")->required();
-  app.add_option("--model", model, "mlp or convnet, as the training was told")
+  app.add_option("--model", model, "mlp or convnet: the --model of the training")
       ->capture_default_str();
   try {
     app.parse(argc, argv);

@@ -29,7 +29,7 @@ namespace {
 constexpr char kProgram[] = "stacked_lstm";
 constexpr char kAbout[] =
     "Trains an LSTM of several layers whose nodes the master places on the workers: in this "
-    "process, or as one task of a cluster, whose first worker drives the others.";
+    "process, or as one task of a cluster, whose first worker runs the steps of all.";
 
 struct Flags {
   TaskConfig task;  // an empty cluster: everything in this process
@@ -139,15 +139,15 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app(kAbout);
   AddCount(app, "--layers", flags.layers, "");
-  AddCount(app, "--units", flags.units, "of each layer");
-  AddCount(app, "--length", flags.length, "bits of a sequence");
+  AddCount(app, "--units", flags.units, "units of each layer");
+  AddCount(app, "--length", flags.length, "number of bits of a sequence");
   AddCount(app, "--batch_size", flags.batch_size, "sequences per step");
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   AddPlacementFlag(app, flags.placement);
   app.add_flag("--log_device_placement", flags.log_device_placement,
-               "print on which device each node runs, whenever the step is placed");
+               "print each node's device, whenever the step is placed");
   AddTrainingFlags(app, flags);
   const auto ended = ParseFlags(kProgram, app, argc, argv, &flags.task);
   if (ended.has_value()) return *ended;

@@ -27,8 +27,9 @@ namespace penstock::examples {
 namespace {
 
 constexpr int64_t kShutdownMs = 5'000;
-// How long an ending task waits for sessions of other tasks that use it; and how long its whole
-// shutdown may take, with this wait: less than the 30 s after which Kubernetes kills the process.
+// kGraceMs: how long an ending task waits for other tasks' sessions that use it. kEndSeconds: how
+// long the shutdown may take, including this wait: less than the 30 s after which Kubernetes kills
+// the process.
 constexpr int64_t kGraceMs = 20'000;
 constexpr double kEndSeconds = 25;
 
@@ -45,7 +46,7 @@ void Serve(Server& server) {
   Cancellation::Token token;
   const auto end = [&](const Status&) { server.RequestShutdown("a signal asked it to"); };
   if (!stop.cancellation().Register(end, &token))
-    return;  // the signal came before this object was made
+    return;  // the end was requested before this object was made
   server.Join();
   stop.cancellation().Deregister(token);
 }
@@ -61,7 +62,7 @@ class EndWithServer {
   ~EndWithServer() {
     ended_ = true;
     server_.RequestShutdown("training has ended");
-    watcher_ = nullptr;  // waits for its end
+    watcher_ = nullptr;  // waits until the thread has ended
   }
   EndWithServer(const EndWithServer&) = delete;
   EndWithServer& operator=(const EndWithServer&) = delete;
@@ -81,7 +82,7 @@ class EndWithServer {
   std::unique_ptr<Thread> watcher_;
 };
 
-// Shuts down the workers that have only served the chief.
+// Shuts down the workers that only serve while the chief trains.
 void ShutdownServingWorkers(const TaskRole& role) {
   for (const auto& [job, tasks] : role.task.cluster.jobs()) {
     if (job == "ps") continue;
@@ -168,26 +169,26 @@ int RunTask(const TaskRole& role, const std::function<Status(const std::string& 
 }
 
 void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
-  app.add_option("--job_name", flags->job_name, "what this task is: ps or worker");
-  app.add_option("--task_index", flags->task_index, "which one of them, from 0");
+  app.add_option("--job_name", flags->job_name, "the task's job: ps or worker");
+  app.add_option("--task_index", flags->task_index, "the task's index in its job, from 0");
   app.add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
   app.add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
   app.add_option("--ps_replica_hosts", flags->ps_replica_hosts,
-                 "host:port,... of a second process for each ps, which follows the first one and "
-                 "takes over when that dies; the same in all tasks");
+                 "host:port,... of a second process for each ps, a follower that takes over when "
+                 "the primary dies; the same list for all tasks");
   app.add_option("--replica_index", flags->replica_index,
-                 "of a ps with --ps_replica_hosts: 0, at --ps_hosts, or 1, at --ps_replica_hosts")
+                 "for a ps with --ps_replica_hosts: 0 at --ps_hosts, 1 at --ps_replica_hosts")
       ->capture_default_str();
   app.add_option("--listen_address", flags->listen_address,
                  "host or host:port to listen at; by default the task's address in the cluster if "
                  "it is this host's, else all interfaces");
   app.add_option("--protocol", flags->protocol,
-                 "how tensors move between tasks: auto (shared memory where two tasks can have it, "
-                 "else gRPC), shm, grpc, or verbs (RDMA, experimental); the same in all of them")
+                 "how tensors move between tasks; the same for all tasks: auto (shared memory "
+                 "between tasks of one host, else gRPC), shm, grpc, or verbs (RDMA, experimental)")
       ->capture_default_str();
   AddVerbsFlags(app);
   app.add_option("--status_port", flags->status_port,
-                 "show a status page of the cluster, and /metrics for Prometheus, at this port; 0: "
+                 "serve a status page of the cluster and /metrics for Prometheus at this port; 0: "
                  "nowhere")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
@@ -222,8 +223,8 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
   }
   if (task.cluster.empty() && app.count("--file_root") > 0) {
     return InvalidArgument(
-        "--file_root: holds for tasks of a cluster; a process that is none uses ",
-        "the files of whoever started it");
+        "--file_root: applies to tasks of a cluster; a process that is not a task uses ",
+        "the files of the user that started it");
   }
   if (app.count("--protocol") > 0) task.protocol = flags.protocol;
   RETURN_IF_ERROR(CheckJob(task));

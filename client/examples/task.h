@@ -17,8 +17,9 @@ class App;
 
 namespace penstock::examples {
 
-// Exit codes: done; a permanent error; a mistake in the flags. After the next two a new attempt may
-// succeed: a task was lost and did not come back in time; a signal ended the training early.
+// Exit codes. kError: a permanent error; kMistake: a mistake in the flags; kTaskLost: a task was
+// lost and did not come back in time; kStopped: a signal ended the training early. After kTaskLost
+// and kStopped a new attempt may succeed.
 enum ExitCode { kDone = 0, kError = 1, kMistake = 2, kTaskLost = 129, kStopped = 143 };
 
 // If `status` is an error, prints it and returns `code`. Otherwise returns kDone.
@@ -27,20 +28,21 @@ int Report(const std::string& program, const Status& status, int code);
 struct TaskRole {
   std::string program;  // the name printed before errors
   TaskConfig task;      // an empty cluster: train in this process
-  // True: workers other than the chief only serve, until the chief has trained.
+  // If true, workers other than the chief only serve, until the chief has trained.
   bool chief_drives = false;
-  // "grpc://host:port": another process serves the task (`penstock server`), this one only trains.
+  // "grpc://host:port" of another process (`penstock server`) that serves the task; then this
+  // process only trains. "": this process serves too.
   std::string server = "";
 };
-// Runs the role; `train` gets the session target. Returns the exit code.
+// Serves and trains, as the role says. Calls train with the session target. Returns the exit code.
 int RunTask(const TaskRole& role, const std::function<Status(const std::string& target)>& train);
 
 // Adds the flags --job_name, --task_index, --ps_hosts, --worker_hosts, --ps_replica_hosts,
 // --replica_index, --listen_address, --protocol and --status_port, and the flags for security,
 // verbs and the log.
 void AddClusterFlags(CLI::App& app, ClusterFlags* flags);
-// Reads the task from the flags or, if they do not name one, from TF_CONFIG in the environment.
-// InvalidArgument names the flag.
+// Reads the task from the flags or, if they do not name one, from TF_CONFIG in the environment. An
+// InvalidArgument names the wrong flag.
 StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags);
 
 // Returns "/job:worker/task:1"; "" without a cluster.
@@ -49,7 +51,7 @@ std::string TaskName(const TaskConfig& task);
 // first worker.
 std::string ChiefName(const TaskConfig& task);
 int NumTasks(const TaskConfig& task, const std::string& job);
-// Returns the tasks that compute, in order of name: all except the ps.
+// Returns the names of the tasks that compute, which are all except the ps, in order of name.
 std::vector<std::string> Workers(const TaskConfig& task);
 // Returns the index of `task` among Workers(). REQUIRES: it is a worker.
 int WorkerIndex(const TaskConfig& task);

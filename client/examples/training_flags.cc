@@ -13,8 +13,8 @@ void AddCount(CLI::App& app, const char* name, int64_t& value, const char* about
 
 void AddPlacementFlag(CLI::App& app, std::string& placement) {
   app.add_option("--placement", placement,
-                 "auto: the master spreads the nodes over the tasks by predicted steps, and the "
-                 "chief drives; client: they run where the program says")
+                 "auto: the master places the nodes on the tasks by predicted step times, and the "
+                 "chief runs the steps; client: the program chooses the devices")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "client"}));
 }

@@ -18,12 +18,12 @@
 namespace penstock::client {
 namespace {
 
-// A constant from outside is copied into the function if it is not larger.
+// A constant from outside with at most this many bytes is copied into the function.
 constexpr size_t kCopiedBytesMax = 4096;
 
 // The attribute with GraphFunction::lines.
 constexpr char kLinesAttr[] = "_function_lines";
-// Errors name the nodes of a function with this prefix (core/callable).
+// The prefix of the names of a function's nodes in errors (core/callable).
 constexpr char kCallPrefix[] = "call/";
 
 tensorflow::DataType ProtoType(DType type) {
@@ -124,7 +124,7 @@ class Writer {
     function_.results.shapes.push_back(result.shape());
   }
 
-  // Returns the function as a library, with equal bytes for equal functions.
+  // Returns the function as a serialized library. Equal functions have equal bytes.
   std::string Finish() {
     tensorflow::FunctionDefLibrary library;
     *library.add_function() = std::move(proto_);
@@ -134,7 +134,7 @@ class Writer {
  private:
   static std::pair<int, int> Key(const Output& output) { return {output.node, output.index}; }
 
-  // Adds an argument, and returns its name: one that no node has.
+  // Adds an argument, and returns its name, which no node has.
   std::string AddArgument(const Output& value) {
     tensorflow::OpDef::ArgDef* const arg = proto_.mutable_signature()->add_input_arg();
     arg->set_name(StrCat("argument ", proto_.signature().input_arg_size() - 1));
@@ -142,7 +142,8 @@ class Writer {
     return arg->name();
   }
 
-  // Returns the name of a tensor within the function. Captures one from outside.
+  // Returns the name of a tensor within the function. If the tensor is from outside, adds an
+  // argument for it.
   std::string NameOf(const Output& output) {
     const auto argument = arguments_.find(Key(output));
     if (argument != arguments_.end()) return argument->second;
@@ -151,8 +152,8 @@ class Writer {
     return arguments_[Key(output)] = AddArgument(output);
   }
 
-  // Names the arguments among the control inputs of `node` as the function does. The control inputs
-  // follow the other inputs.
+  // Gives the control inputs of `node` that are arguments the names that they have in the function.
+  // Control inputs follow the other inputs.
   void RenameControlInputs(const Node& original, tensorflow::NodeDef* node) {
     int next = original.num_inputs();
     for (const Node* const before : original.control_inputs()) {
@@ -188,7 +189,7 @@ class Writer {
   std::map<std::pair<int, int>, std::string> arguments_;  // names, by node and output
 };
 
-// Checks what `body` has built: its results, and that all its nodes are in the function.
+// Checks the results of `body`, and that all nodes that it has built are in the function.
 Status CheckBuilt(const GraphBuilder& graph, const FunctionContext& context, int first_id,
                   const Outputs& results, const std::string& name) {
   if (results.empty()) return InvalidArgument("function '", name, "' returns no tensor");
@@ -210,7 +211,8 @@ void RemoveNodes(Graph& graph, int first_id) {
   for (int id = first_id; id < graph.max_id(); ++id) {
     if (Node* const node = graph.node(id)) nodes.push_back(node);
   }
-  // Inputs first, because loops have edges in both directions. Disconnecting cannot fail.
+  // Disconnects all inputs before it removes nodes, because loops have edges in both directions.
+  // Disconnecting cannot fail.
   for (Node* const node : nodes) {
     for (int i = 0; i < node->num_inputs(); ++i) graph.SetInput(node, i, {}).IgnoreError();
   }
@@ -231,7 +233,7 @@ GraphFunction GraphFunction::Build(GraphBuilder& graph, string_view name,
   const auto inside = graph.ContextScope(&context);
   Outputs placeholders;
   {
-    const auto here = graph.SourceLineScope(line);
+    const auto line_scope = graph.SourceLineScope(line);
     for (size_t i = 0; i < arguments.size(); ++i) {
       placeholders.push_back(CallIn(graph, "PlaceholderV2", {},
                                     {{"dtype", arguments.types[i]}, {"shape", arguments.shapes[i]}},

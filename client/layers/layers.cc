@@ -102,7 +102,7 @@ BatchNorm::BatchNorm(Program& program, const std::string& name, int64_t channels
       variance_(program, name + "/moving_variance", {channels}, Ones(), {.trainable = false},
                 line) {}
 
-// Returns the op's outputs: the normalised values, and the mean and variance used.
+// Returns the op's outputs: the normalised values, and the mean and variance that the op has used.
 Outputs BatchNorm::Normalize(Output x, bool training) const {
   GraphSink& sink = gamma_.program();
   const Output pictures = Reshape(x, Ints(sink, {-1, 1, 1, static_cast<int32_t>(channels_)}));

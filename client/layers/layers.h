@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers: functions together with the variables that are their parameters. A layer is made once and
-// can be called many times, both for training and for evaluation:
+// Layers: functions together with the variables that are their parameters. Make a layer once and
+// call it many times, both for training and for evaluation:
 //
 //   const layers::Dense hidden(program, "hidden", 784, 128, {.activation = "Relu"});
 //   Output y = hidden(x);
 //
 // Layers are value types that borrow their Program. Variables are NAME/kernel, NAME/bias and so on,
-// as tf.layers names them. Mistakes become the program's error, which names the line that called
-// the layer, or that made it.
+// as tf.layers names them. An invalid argument sets the program's error, which names the line that
+// called the layer, or that made it.
 #pragma once
 
 #include <cstdint>
@@ -66,8 +66,8 @@ class Embedding {
 };
 
 // Sets each element to 0 with probability `rate` and scales the others by 1 / (1 - rate), so the
-// mean stays the same. For training only. 0 <= rate < 1. If the seed is 0, each run drops other
-// elements.
+// mean stays the same. For training only. `rate` must be in [0, 1). If the seed is 0, different
+// elements are dropped in each run.
 Output Dropout(const LocatedOutput& x, double rate, int64_t seed = 0);
 
 struct ConvOptions {

@@ -12,14 +12,14 @@ Output SumOfAll(Output x) {
   return Sum(flat, Constant(*x.sink, Tensor::Scalar<int32_t>(0)));
 }
 
-Output Reduced(Output losses, const LossOptions& options) {
+Output Reduce(Output losses, const LossOptions& options) {
   const bool weighted = options.weights.valid();
   if (weighted) losses = losses * options.weights;
   if (options.reduction == Reduction::kNone || !losses.valid()) return losses;
   const Output sum = SumOfAll(losses);
   if (options.reduction == Reduction::kSum) return sum;
   if (!weighted) return Call("DivNoNan", {sum, Cast(SizeOf(losses), losses.dtype())});
-  // A broadcast weight counts once for each loss that it multiplies.
+  // A weight that is broadcast counts once for each loss that it multiplies.
   const Output all = BroadcastTo(options.weights, ShapeOf(losses));
   const Output counted = Cast(Call("NotEqual", {all, ZerosLike(all)}), losses.dtype());
   return Call("DivNoNan", {sum, SumOfAll(counted)});
@@ -31,7 +31,7 @@ Output SigmoidCrossEntropy(const LocatedOutput& located, Output logits,
                            const LossOptions& options) {
   const Output labels = located.output();
   const CallerLine source(located);
-  return Reduced(Call("Softplus", {logits}) - logits * labels, options);
+  return Reduce(Call("Softplus", {logits}) - logits * labels, options);
 }
 
 Output SoftmaxCrossEntropy(const LocatedOutput& located, Output logits,
@@ -40,14 +40,14 @@ Output SoftmaxCrossEntropy(const LocatedOutput& located, Output logits,
   const CallerLine source(located);
   const char* const op = IsFloating(labels.dtype()) ? "SoftmaxCrossEntropyWithLogits"
                                                     : "SparseSoftmaxCrossEntropyWithLogits";
-  return Reduced(Call(op, {logits, labels}), options);
+  return Reduce(Call(op, {logits, labels}), options);
 }
 
 Output Hinge(const LocatedOutput& located, Output logits, const LossOptions& options) {
   const Output labels = located.output();
   const CallerLine source(located);
   const Output margin = 1 - (labels * 2 - 1) * logits;
-  return Reduced(Call("Relu", {margin}), options);
+  return Reduce(Call("Relu", {margin}), options);
 }
 
 Output Huber(const LocatedOutput& located, Output predictions, double delta,
@@ -56,13 +56,13 @@ Output Huber(const LocatedOutput& located, Output predictions, double delta,
   const CallerLine source(located);
   const Output error = Abs(predictions - labels);
   const Output near = Minimum(error, ConstantLike(error, delta));
-  return Reduced(Square(near) * 0.5 + (error - near) * delta, options);
+  return Reduce(Square(near) * 0.5 + (error - near) * delta, options);
 }
 
 Output SquaredError(const LocatedOutput& located, Output predictions, const LossOptions& options) {
   const Output labels = located.output();
   const CallerLine source(located);
-  return Reduced(Square(predictions - labels), options);
+  return Reduce(Square(predictions - labels), options);
 }
 
 }  // namespace penstock::client

@@ -19,19 +19,19 @@ enum class Reduction {
 };
 
 struct LossOptions {
-  // One weight per loss, or a shape that can be broadcast to the shape of the losses; 1 if not
-  // given.
+  // The weights of the losses, of any shape that can be broadcast to the shape of the losses. Not
+  // given: all weights are 1.
   Output weights = {};
   Reduction reduction = Reduction::kMean;
 };
 
-// Returns -log of the probability of the label. Labels are in [0, 1] and have the shape of
-// `logits`.
+// Returns -log of the probability that sigmoid(logits) gives the labels. Labels are in [0, 1] and
+// have the shape of `logits`.
 Output SigmoidCrossEntropy(const LocatedOutput& labels, Output logits,
                            const LossOptions& options = {});
-// Returns -log of the probability of the label among classes, the last dimension: one loss for each
-// row of [batch, classes]. `labels` are probabilities, or class numbers (int32 or int64, of shape
-// [batch]).
+// Returns -log of the probability that softmax(logits) gives the label: one loss for each row of
+// `logits`, [batch, classes]. `labels` are the probabilities of the classes, or class numbers
+// (int32 or int64, of shape [batch]).
 Output SoftmaxCrossEntropy(const LocatedOutput& labels, Output logits,
                            const LossOptions& options = {});
 // Returns max(0, 1 - (2 * label - 1) * logit), for labels 0 or 1.

@@ -14,7 +14,7 @@ Output Vector(GraphSink& sink, const std::vector<int32_t>& values) {
 }
 Output Scalar(GraphSink& sink, int32_t value) { return Constant(sink, Tensor::Scalar(value)); }
 
-// Returns the number of labels per example; -1 after a mistake.
+// Returns the number of labels per example; -1 if an argument is invalid.
 int64_t LabelsOf(Program& program, const ClassTable& table, Output labels) {
   const PartialShape shape = labels.shape();
   if (labels.dtype() == DType::kInt64 && shape.known_rank() && shape.rank() == 2 &&
@@ -48,17 +48,17 @@ Candidates Draw(const ClassTable& table, Output labels, int64_t count,
 Output Rows(Output x, Output begin, Output size, int rank) {
   GraphSink& sink = *x.sink;
   const Output zero = Scalar(sink, 0);
-  Outputs from = {begin}, sizes = {size};
+  Outputs begins = {begin}, sizes = {size};
   for (int d = 1; d < rank; ++d) {
-    from.push_back(zero);
+    begins.push_back(zero);
     sizes.push_back(Scalar(sink, -1));
   }
-  return Call("Slice", {x, Pack(from), Pack(sizes)});
+  return Call("Slice", {x, Pack(begins), Pack(sizes)});
 }
 
-// Subtracts a large number from the logits of sampled classes that are labels, so that they do not
-// count.
-Output WithoutHits(Output logits, Output labels, Output drawn, int64_t count) {
+// Subtracts a large number from the logits of sampled classes that are labels of the example, so
+// that these classes do not contribute to the loss.
+Output MaskAccidentalHits(Output logits, Output labels, Output drawn, int64_t count) {
   const Outputs hits = CallN("ComputeAccidentalHits", {labels, drawn}, {{"num_true", count}});
   const Output places = Pack({Cast(hits[0], DType::kInt64), hits[1]}, 1);
   const Output much = Cast(hits[2], logits.dtype());
@@ -84,7 +84,8 @@ Logits SampledLogits(const ClassTable& table, const LocatedOutput& located, Outp
   const Output biases = EmbeddingLookup(table.biases, classes);
   const Output number = SizeOf(flat);
 
-  // [batch, labels, units], and [sampled, units].
+  // The weights of the true classes, [batch, labels, units], and of the sampled ones, [sampled,
+  // units].
   const Output true_rows = Rows(weights, zero, number, 2);
   const Output units = Gather(ShapeOf(inputs), Scalar(program, 1), zero);
   const Output by_example =
@@ -99,7 +100,7 @@ Logits SampledLogits(const ClassTable& table, const LocatedOutput& located, Outp
   Output drawn_logits =
       MatMul(inputs, Rows(weights, number, rest, 2), false, true) + Rows(biases, number, rest, 1);
   if (options.remove_accidental_hits) {
-    drawn_logits = WithoutHits(drawn_logits, labels, drawn.classes, count);
+    drawn_logits = MaskAccidentalHits(drawn_logits, labels, drawn.classes, count);
   }
   drawn_logits = drawn_logits - Log(Cast(StopGradient(drawn.expected), dtype));
   const Output one = Scalar(program, 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses for very many classes: a step compares the true classes only with a few sampled ones. Only
-// the rows of these classes are sent between tasks and trained. For prediction compute all logits.
+// Losses for very many classes: a step compares the true classes only with a few sampled ones. It
+// sends only the rows of these classes between tasks, and trains only these. For prediction compute
+// all logits.
 //
 //   PartitionedVariable weights(program, "weights", {classes, 64}, GlorotUniform(), {.parts = 2});
 //   PartitionedVariable biases(program, "biases", {classes}, Zeros(), {.parts = 2});
@@ -23,7 +24,8 @@ struct ClassTable {
   PartitionedVariable weights, biases;
 };
 
-// Sampled classes, and the expected count of each true and each sampled class in such a sample.
+// Sampled classes, and how often a sample is expected to contain each true class and each sampled
+// class.
 struct Candidates {
   Output classes;        // int64[sampled]
   Output true_expected;  // float[batch, labels]
@@ -38,7 +40,7 @@ struct SampledOptions {
   int64_t seed = 0;  // 0: different samples in each run
   // If true, sampled classes that are labels of the example are ignored.
   bool remove_accidental_hits = true;
-  Candidates candidates = {};  // used instead of sampling, if given
+  Candidates candidates = {};  // if given, the loss uses these and does not sample
 };
 
 // Returns the sampled softmax losses. `labels`: int64[batch, n], the true classes of each example,
@@ -46,7 +48,7 @@ struct SampledOptions {
 Output SampledSoftmax(const ClassTable& table, const LocatedOutput& labels, Output inputs,
                       const SampledOptions& options = {});
 // Returns the losses of noise-contrastive estimation, which learns to tell true classes from
-// sampled ones. (By default tf.nn.nce_loss does not remove accidental hits.)
+// sampled ones. Unlike tf.nn.nce_loss, removes accidental hits by default.
 Output NoiseContrastive(const ClassTable& table, const LocatedOutput& labels, Output inputs,
                         const SampledOptions& options = {});
 

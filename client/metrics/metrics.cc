@@ -25,7 +25,7 @@ class Totals {
   const Variable value_;
 };
 
-// Returns a metric whose value is sum of numerators / sum of denominators.
+// Returns a metric whose value is the sum of the numerators divided by the sum of the denominators.
 Metric Ratio(Program& program, const std::string& name, Output numerator, Output denominator) {
   const auto scope = program.NameScope(name);
   const Totals total(program, "total", {}), count(program, "count", {});
@@ -34,8 +34,8 @@ Metric Ratio(Program& program, const std::string& name, Output numerator, Output
           .reset = program.Group({total.reset(), count.reset()}, "reset")};
 }
 
-// The numbers of examples with a score in each bucket: with a label above 0, and with another
-// label.
+// The number of examples with a score in each bucket, separately for labels above 0 and for other
+// labels.
 struct Histograms {
   Output positives, negatives;
 };
@@ -55,8 +55,8 @@ Output AreaOf(const Histograms& count, bool ascending) {
   return Sum(n * (above + p * 0.5), zero) / (Sum(p, zero) * Sum(n, zero));
 }
 
-// Returns a metric: of the elements that are true in `all`, the fraction that is true in `some`,
-// too. Both are bool tensors of one shape.
+// Returns a metric: the fraction of the elements that are true in `all` that are also true in
+// `some`. Both are bool tensors of one shape.
 Metric Share(Program& program, const std::string& name, Output some, Output all) {
   return Ratio(program, name, SumOfAll(AsDouble(LogicalAnd(some, all))), SumOfAll(AsDouble(all)));
 }

@@ -7,8 +7,8 @@
 //   while (...) session->Execute(auc.update, feeds);
 //   session->Fetch(auc.value)
 //
-// The counts are local variables: each worker has its own, and they are not saved. Mistakes become
-// the program's error.
+// The counts are local variables: each worker has its own, and they are not saved. An invalid
+// argument sets the program's error.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@
 namespace penstock::client {
 
 struct Metric {
-  Output value;   // float64 scalar over all batches since the reset; NaN if undefined
+  Output value;   // float64 scalar: the metric of all batches since the reset; NaN if undefined
   Output update;  // op: adds a batch to the counts
   Output reset;   // op: clears the counts; run it once before the first update
 };

@@ -32,7 +32,8 @@ Examples Random(int count, int seed) {
   return examples;
 }
 
-// Computes the area under the curve over all pairs.
+// Computes the area under the ROC curve by comparing all pairs of a positive and a negative
+// example.
 double AucOf(const Examples& e) {
   double won = 0, pairs = 0;
   for (size_t i = 0; i < e.labels.size(); ++i) {

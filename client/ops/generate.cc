@@ -52,8 +52,8 @@ namespace penstock::ops {
 
 namespace {
 
-// Returns the outputs of a node, for one output argument after the other. If the node was not
-// added, returns as many invalid outputs.
+// Takes the outputs of a node, one output argument after the other. If the node was not added, all
+// outputs are invalid.
 class Results {
  public:
   explicit Results(Output node) : next_(node) {}

@@ -6,7 +6,7 @@
 //
 //   Output MatMul(Output a, Output b, const MatMulOptions& options = {});
 //
-// Deterministic. Ops whose names begin with "_" are the runtime's own and are left out.
+// Deterministic. Leaves out ops whose names begin with "_", which only the runtime uses.
 #pragma once
 
 #include <string>

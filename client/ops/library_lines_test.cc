@@ -40,7 +40,7 @@ namespace {
 
 using ::testing::EndsWith;
 
-// Builds a program, and looks at the lines of its new nodes.
+// Builds a program, and checks the lines of its new nodes.
 class LibraryLines : public testing::Test {
  protected:
   // Expects that there are new nodes, and that all have one of the lines of this file.
@@ -62,7 +62,8 @@ class LibraryLines : public testing::Test {
   void ExpectNewNodesAt(int line) { ExpectNewNodesAt(std::vector<int>{line}); }
   void ForgetNewNodes() { seen_ = program_.graph().max_id(); }
 
-  // Expects that `build` makes a mistake, and that the error names the line where it begins.
+  // Expects that `build` sets the program's error, and that the error names the line where the
+  // invalid call begins.
   static void ExpectErrorAt(int line, const std::function<void(Program&)>& build) {
     Program program;
     build(program);
@@ -155,7 +156,7 @@ TEST_F(LibraryLines, OfRecurrentNetworks) {
   });
 }
 
-// The library of C++ makes the cell, so the line of its constructor's call is not known.
+// The C++ standard library calls the cell's constructor, so the line of the program is not known.
 TEST_F(LibraryLines, OfACellWithoutALineAreThoseOfTheNetwork) {
   const auto cell = std::make_shared<BasicRnnCell>(program_, "cell", 4, 5);
   ForgetNewNodes();
@@ -168,7 +169,7 @@ TEST_F(LibraryLines, OfACellWithoutALineAreThoseOfTheNetwork) {
   }
 }
 
-// A cell of the program's own, whose nodes have their own lines.
+// An RnnCell that the program defines; its nodes have the lines that make them.
 class DoublingCell final : public RnnCell {
  public:
   static constexpr int kLine = __LINE__ + 2;

@@ -9,9 +9,10 @@
 //   Output Lock(Program& program, ..., SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 //   ...  const CallerLine source(program, line);
 //
-// A library function that calls another one needs not pass the line: the outermost CallerLine of a
-// graph is in force. So a function that calls back into the program, such as Cond, must have no
-// CallerLine open during that call: else nodes of the program would not have lines of their own.
+// A library function that calls another one need not pass the line: if several CallerLines of a
+// graph exist, the outermost one sets the line. So a function that calls back into the program,
+// such as Cond, must have no CallerLine during that call: else the nodes that the program adds
+// would not have lines of their own.
 #pragma once
 
 #include <cstring>
@@ -23,7 +24,8 @@
 
 namespace penstock::client {
 
-// While it lives, it is the line of each CallerLine that is made without a known one.
+// While an object of this class exists, its line is the line of each CallerLine that is made
+// without a known line.
 class [[nodiscard]] FallbackLine {
  public:
   explicit FallbackLine(SourceLine line) : outer_(std::exchange(line_, line)) {}
@@ -38,15 +40,16 @@ class [[nodiscard]] FallbackLine {
   const SourceLine outer_;
 };
 
-// Returns `line`, or no line if it is one of the library of C++: a function such as
-// std::make_shared has called the constructor whose default argument `line` is.
+// Returns `line`; or no line if it is in the C++ standard library. That happens if a function such
+// as std::make_shared calls a constructor that has the line as a default argument.
 inline SourceLine ProgramLine(SourceLine line) {
   const bool known = line.file != nullptr && std::strstr(line.file, "include/c++/") == nullptr;
   return known ? line : SourceLine();
 }
 
-// While it lives, new nodes of the graph have the line. Does nothing if there is no graph or no
-// known line, if the graph keeps no lines, or if this thread has a CallerLine of the graph already.
+// While an object of this class exists, new nodes of the graph have its line. Does nothing if there
+// is no graph or no known line, if the graph keeps no lines, or if this thread has a CallerLine of
+// the graph already.
 class [[nodiscard]] CallerLine {
  public:
   CallerLine(GraphBuilder& graph, SourceLine line) : CallerLine(&graph, line) {}
@@ -67,7 +70,7 @@ class [[nodiscard]] CallerLine {
     current_ = graph;
   }
 
-  // The graph of the thread's innermost CallerLine that is in force.
+  // The graph of the thread's innermost CallerLine that sets lines; null: none.
   static inline constinit thread_local const GraphBuilder* current_ = nullptr;
   const GraphBuilder* const outer_;
   std::optional<GraphBuilder::Scope> scope_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LocatedOutputs: a list of tensors, as an argument of a function that adds a node, and the line of
-// the call. As LocatedOutput (core/op/output.h) for one tensor.
+// LocatedOutputs: an argument of functions that add a node: a list of tensors, and the line of the
+// call. LocatedOutput (core/op/output.h) is the same for one tensor.
 //
 //   Output AddN(const LocatedOutputs& inputs);
-//   AddN({x, y});      // tensors, variables and whatever else converts to an Output
+//   AddN({x, y});      // tensors, variables and other types that convert to an Output
 //   AddN(gradients);   // an Outputs, or another range of them
 #pragma once
 
@@ -39,7 +39,8 @@ class LocatedOutputs {
   const Outputs& outputs() const { return outputs_; }
   size_t size() const { return outputs_.size(); }
   SourceLine line() const { return line_; }
-  // Returns the outputs. The graph's next node has the line. An empty list does not know its graph.
+  // Returns the outputs, and gives the line to the next node that is added to their graph. For an
+  // empty list the graph is not known, so the line is dropped.
   const Outputs& Noted() const {
     for (const Output& output : outputs_) {
       if (output.sink == nullptr) continue;

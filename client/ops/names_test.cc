@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests the using-directives of the README with names that also exist in lower layers, or are ops.
-// Most of the test is that this file compiles.
+// The main check is that this file compiles.
 #include <type_traits>
 
 #include "client/control_flow.h"

@@ -91,8 +91,8 @@ std::string Literal(const PartialShape& v) {
   return StrCat("PartialShape({", absl::StrJoin(v.dims(), ", "), "})");
 }
 
-// True if values of T have a C++ literal. If not, the option's field is empty by default, and the
-// op's default applies.
+// Whether values of T can be written as a C++ literal. If not, the option's field is empty by
+// default, and then the op's own default applies.
 template <class T>
 inline constexpr bool kHasLiteral = requires(const T& v) {
   Literal(v);
@@ -180,7 +180,7 @@ OpSignature::OpSignature(const OpDef& op) : function(op.name) {
 }
 
 void OpSignature::AddInputs(const OpDef& op) {
-  // The input of a function with one input cannot be a number, because a number does not tell the
+  // If a function has only one input, it cannot be a number, because a number does not name the
   // graph.
   has_operands =
       op.inputs.size() > 1 && std::any_of(op.inputs.begin(), op.inputs.end(), MayBeNumbers);

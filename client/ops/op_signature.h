@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpSignature: the C++ function for an op, in strings. A value, made from the OpDef.
+// OpSignature: the parts of the C++ function for an op, as strings. A value type, made from the
+// OpDef.
 #pragma once
 
 #include <string>
@@ -43,8 +44,8 @@ struct OpSignature {
   std::vector<Option> options;  // the options except the node's name
   std::vector<Attribute> attributes;
   std::vector<Result> results;
-  // True if the caller must pass the graph, because the inputs may contain no tensor that knows the
-  // graph.
+  // True if the caller must pass the graph, because possibly no input is a tensor, from which the
+  // function could get the graph.
   bool needs_graph = false;
 
  private:
@@ -55,8 +56,8 @@ struct OpSignature {
   bool IsInferred(const std::string& attr) const;
   std::string LengthOf(const std::string& attr, bool is_count) const;
 
-  // An attribute that is inferred from an input. `length`: if the input is a list, a C++ expression
-  // for its length; else "".
+  // An attribute whose value the runtime infers from an input. `length`: if the input is a list, a
+  // C++ expression for its length; else "".
   struct FromInput {
     std::string attr;
     std::string length;

@@ -66,7 +66,7 @@ GraphSink* SinkOf(const char* op, std::initializer_list<TypedInput> inputs) {
   return nullptr;
 }
 
-// Tells the graph the source line of its next node.
+// Sets the source line of the graph's next node.
 void NoteLine(const LocatedSink* graph, std::initializer_list<TypedInput> inputs) {
   if (graph != nullptr) {
     graph->Noted();

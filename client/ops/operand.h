@@ -6,8 +6,8 @@
 //
 // Numbers get the type that the op requires: the type of the tensors that must have the same type;
 // else the op's default; else int32 for integers and float for others. If the type cannot represent
-// a number, the graph gets an error. At least one operand must be a tensor, because it knows the
-// graph.
+// a number, the graph gets an error. At least one operand must be a tensor, because numbers do not
+// name the graph.
 #pragma once
 
 #include <concepts>
@@ -49,7 +49,7 @@ class Operand {
   Operand(Tensor value) : given_(std::move(value)), exact_(true) {}  // NOLINT
 
   bool is_tensor() const { return !given_.valid(); }
-  // The tensor with the line of the call of the op's function; nullopt if the operand is no tensor.
+  // Returns the tensor, with the line of the call of the op's function. REQUIRES is_tensor().
   const LocatedOutput& tensor() const { return tensor_; }
   // Returns the numbers as a tensor of `dtype` (kInvalid: any type). InvalidArgument if `dtype`
   // cannot represent them.
@@ -61,8 +61,8 @@ class Operand {
   bool exact_ = false;  // the constant keeps the type of `given_`
 };
 
-// An input of an op, and its required type: the type of the other inputs with the same `type`
-// attribute; if there are none, `dtype` (kInvalid: any type).
+// An input of an op, and its required type: the dtype of the other inputs whose type attribute is
+// `type`; if there are none, `dtype` (kInvalid: any type).
 struct TypedInput {
   TypedInput(const Operand& operand, const char* type, DType dtype = DType::kInvalid)
       : operand(&operand), type(type), dtype(dtype) {}
@@ -75,7 +75,7 @@ struct TypedInput {
 };
 
 // Returns the inputs of `op`, for generated functions. Numbers become constants of `graph` (null:
-// of the graph of an input that has a tensor). The next node of that graph has the source line of
+// of the graph of an input that has a tensor). Gives the next node of that graph the source line of
 // `graph` or, if that is null, of the first input with a tensor.
 std::vector<NodeInput> AsInputs(const LocatedSink* graph, const char* op,
                                 std::initializer_list<TypedInput> inputs);

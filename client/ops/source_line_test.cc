@@ -127,7 +127,7 @@ TEST(SourceLine, OfAListThatDoesNotFit) {
   EXPECT_THAT(std::string(program.status().message()), EndsWith(Line(__LINE__ - 1)));
 }
 
-// Every function of ops.h has an argument that knows the line of the call.
+// Every function of ops.h has an argument that records the line of the call.
 TEST(SourceLine, OfEveryOp) {
   int ops = 0;
   for (const OpDef* op : Registry::Global().ops()) {

@@ -7,7 +7,7 @@ namespace {
 // The order of the hyperparameters in Rule::before, as Adam::Prepare sets them.
 enum Position { kBeta1Power, kBeta2Power, kRate, kBeta1, kBeta2, kEpsilon };
 
-Output Length(Output x) {
+Output Norm(Output x) {
   const Output flat = Reshape(x, Constant(*x.sink, Tensor::Vector<int32_t>({-1})));
   return Sqrt(Sum(Square(flat), Constant(*x.sink, Tensor::Scalar<int32_t>(0))));
 }
@@ -33,7 +33,7 @@ Output AdamW::ApplyDense(const Variable& variable, Output gradient) {
   Program& program = variable.program();
   Output decayed;
   {
-    const auto here = program.ColocateWith(variable.handle());
+    const auto device_scope = program.ColocateWith(variable.handle());
     const Output share = rule().before[kRate].Like(gradient) * decay_.weight_decay;
     decayed = variable.AssignSub(variable * share);
   }
@@ -47,7 +47,7 @@ Output AdamW::ApplySparse(const Variable& variable, const Gradient& gradient) {
   if (!Decays(variable)) return LazyAdam::ApplySparse(variable, rows);
   Output decayed;
   {
-    const auto here = program.ColocateWith(variable.handle());
+    const auto device_scope = program.ColocateWith(variable.handle());
     const Output share = rule().before[kRate].Like(rows.values) * decay_.weight_decay;
     const Output zero = Constant(program, Tensor::Scalar<int32_t>(0));
     const Output values = variable.ref() ? Gather(variable, rows.indices, zero)
@@ -66,7 +66,7 @@ Lamb::Lamb(Hyperparameter learning_rate, const DecayOptions& decay, const Option
 Output Lamb::ApplyDense(const Variable& variable, Output gradient) {
   Program& program = variable.program();
   const std::vector<Variable> slots = SlotsOf(variable);
-  const auto here = program.ColocateWith(variable.handle());
+  const auto device_scope = program.ColocateWith(variable.handle());
   const double beta1 = options().beta1, beta2 = options().beta2;
   return Step(variable, {slots[0].Assign(slots[0] * beta1 + gradient * (1 - beta1)),
                          slots[1].Assign(slots[1] * beta2 + Square(gradient) * (1 - beta2))});
@@ -79,17 +79,18 @@ Output Lamb::ApplySparse(const Variable& variable, const Gradient& gradient) {
 Output Lamb::Step(const Variable& variable, const Outputs& moments) {
   Program& program = variable.program();
   const std::vector<Variable> slots = SlotsOf(variable);
-  const auto here = program.ColocateWith(variable.handle());
+  const auto device_scope = program.ColocateWith(variable.handle());
   const auto after = program.ControlDependencies(moments);
   const Output w = variable;
   const std::vector<Hyperparameter>& h = rule().before;
   Output step = (slots[0] / (1 - h[kBeta1Power].Like(w))) /
                 (Sqrt(slots[1] / (1 - h[kBeta2Power].Like(w))) + h[kEpsilon].Like(w));
   if (!decay_.decays || decay_.decays(variable)) step = step + w * decay_.weight_decay;
-  const Output own = Length(w), length = Length(step);
-  const Output zero = ConstantLike(own, 0);
-  const Output known = LogicalAnd(Greater(own, zero), Greater(length, zero));
-  const Output ratio = Select(known, Call("DivNoNan", {own, length}), OnesLike(own));
+  const Output weight_norm = Norm(w), step_norm = Norm(step);
+  const Output zero = ConstantLike(weight_norm, 0);
+  const Output both_positive = LogicalAnd(Greater(weight_norm, zero), Greater(step_norm, zero));
+  const Output ratio =
+      Select(both_positive, Call("DivNoNan", {weight_norm, step_norm}), OnesLike(weight_norm));
   return variable.AssignSub(step * (ratio * h[kRate].Like(w)));
 }
 

@@ -11,7 +11,7 @@
 namespace penstock::client {
 
 // Adam for large embedding tables: rows without a gradient, and their moments, do not change. The
-// cost of a step depends on its rows, not on the size of the table.
+// cost of a step depends on the number of rows in its gradient, not on the size of the table.
 class LazyAdam : public Adam {
  public:
   explicit LazyAdam(Hyperparameter learning_rate, const Options& options = {});
@@ -44,11 +44,11 @@ class AdamW : public LazyAdam {
   const DecayOptions decay_;
 };
 
-// For large batches: the norm of each variable's update is proportional to the norm of the
+// LAMB, for large batches: the norm of each variable's update is proportional to the norm of the
 // variable.
 //   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay * w
 //   w -= rate * |w| / |u| * u                (rate * u if |w| or |u| is 0)
-// For a partitioned variable the norms are those of each part. Sparse gradients change all rows.
+// In a partitioned variable each part uses its own norms. Sparse gradients change all rows.
 class Lamb : public Adam {
  public:
   explicit Lamb(Hyperparameter learning_rate, const DecayOptions& decay = {},

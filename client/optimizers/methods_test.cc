@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, MethodsTest,
                                          info.param.ref ? "Reference" : "Resource");
                          });
 
-// The loss is sum(scale * w^2) / 2. In the sparse case rows 2, 0 and 2 again are gathered.
+// The loss is sum(scale * w^2) / 2. In the sparse case a step gathers the rows 2, 0 and 2.
 TEST_P(MethodsTest, FollowTheFormula) {
   constexpr int kRows = 4;
   for (const Case& c : Cases()) {

@@ -10,14 +10,14 @@
 namespace penstock::client {
 namespace {
 
-// Adds a schedule's nodes on the device of the global step. They get the step as a double, because
-// a float cannot represent every step above 2^24.
+// Adds a schedule's nodes on the device of the global step. Passes the step to them as a double,
+// because a float cannot represent every step above 2^24.
 template <class Nodes>
 Output BesideStep(Program& program, const char* name, const Nodes& nodes) {
   const auto unordered = program.ClearControlDependencies();
   const Variable step = program.GlobalStep();
   const auto scope = program.NameScope(name);
-  const auto here = program.ColocateWith(step.handle());
+  const auto device_scope = program.ColocateWith(step.handle());
   return nodes(Cast(step, DType::kDouble));
 }
 

@@ -6,7 +6,7 @@
 //   Adagrad optimizer(WarmUp(program, 1000, ExponentialDecay(program, {.initial = 0.1, ...})));
 //
 // The formulas are TensorFlow's; `step` is the global step before the optimizer raises it. Invalid
-// options become the program's error. It, and errors of the nodes, name the line of the call.
+// options set the program's error. This error, and errors of the nodes, name the line of the call.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ namespace penstock::client {
 
 struct ExponentialDecayOptions {
   double initial = 0;
-  double steps = 1;  // the number of steps in which `rate` is applied once
+  double steps = 1;  // the number of steps in which the result is multiplied once by `rate`
   double rate = 1;
   bool staircase = false;  // if true, the rate changes only at multiples of `steps`
 };

@@ -15,19 +15,19 @@ Output SumOfAll(Output x) {
 // Applies `change` to every gradient's values, on the device of the values, after repeated rows of
 // sparse gradients have been summed. Sets the program's error if `bound` is not greater than 0.
 template <class Change>
-std::vector<VariableGradient> Changed(Program& program, const char* name, double bound,
-                                      const std::vector<VariableGradient>& gradients,
-                                      const Change& change) {
+std::vector<VariableGradient> TransformValues(Program& program, const char* name, double bound,
+                                              const std::vector<VariableGradient>& gradients,
+                                              const Change& change) {
   if (!(bound > 0)) program.Fail(InvalidArgument(name, ": ", bound, ", expected more than 0"));
   const auto scope = program.NameScope(name);
-  std::vector<VariableGradient> changed = gradients;
-  for (VariableGradient& g : changed) {
+  std::vector<VariableGradient> transformed = gradients;
+  for (VariableGradient& g : transformed) {
     if (g.gradient.none()) continue;
-    const auto here = program.ColocateWith(g.gradient.values);
+    const auto device_scope = program.ColocateWith(g.gradient.values);
     if (g.gradient.sparse()) g.gradient = DistinctRows(program, g.gradient);
     g.gradient.values = change(g.gradient.values);
   }
-  return changed;
+  return transformed;
 }
 
 template <class Element>
@@ -46,7 +46,7 @@ std::vector<VariableGradient> ClipByNorm(Program& program,
                                          const std::vector<VariableGradient>& gradients,
                                          double norm, SourceLine line) {
   const CallerLine source(program, line);
-  return Changed(program, "clip_by_norm", norm, gradients, [&](Output values) {
+  return TransformValues(program, "clip_by_norm", norm, gradients, [&](Output values) {
     const Output limit = ConstantLike(values, norm);
     return values * (limit / Maximum(Sqrt(SumOfAll(Square(values))), limit));
   });
@@ -56,7 +56,7 @@ std::vector<VariableGradient> ClipByValue(Program& program,
                                           const std::vector<VariableGradient>& gradients,
                                           double limit, SourceLine line) {
   const CallerLine source(program, line);
-  return Changed(program, "clip_by_value", limit, gradients, [&](Output values) {
+  return TransformValues(program, "clip_by_value", limit, gradients, [&](Output values) {
     return Call("ClipByValue", {values, ConstantLike(values, -limit), ConstantLike(values, limit)});
   });
 }

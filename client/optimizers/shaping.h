@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions that shape gradients: clipping (ClipByGlobalNorm is in client/gradients.h), and
+// Functions that change gradients: clipping (ClipByGlobalNorm is in client/gradients.h), and
 // penalties that are added to the loss.
 //
 //   const auto gradients = optimizer.ComputeGradients(program, loss + L2Penalty({w}, 1e-4));

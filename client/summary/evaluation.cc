@@ -91,7 +91,7 @@ Status EvaluationHook::End(Session& session, int64_t global_step) {
   const bool wanted = options_.at_end && last_step_ != global_step;
   RETURN_IF_ERROR(wanted ? Run(session, global_step) : OkStatus());
   if (options_.writer == nullptr) return OkStatus();
-  // Only logs the error, because it does not invalidate the training.
+  // The writer logs its errors; they do not end the training.
   options_.writer->Flush().IgnoreError();
   return OkStatus();
 }
@@ -105,7 +105,7 @@ Status EvaluationHook::Run(Session& session, int64_t step) {
 
 namespace {
 
-// Evaluates the checkpoints of one folder as they appear.
+// Evaluates the new checkpoints of one folder.
 class Follower {
  public:
   Follower(Saver& saver, Session& session, Output global_step, const Evaluate& evaluate,
@@ -164,7 +164,7 @@ class Follower {
 
   Status EvaluateNewest() {
     const auto restored = saver_.RestoreNewestGood(session_, options_.checkpoint_dir);
-    // The training may have removed the checkpoint while it was read.
+    // The training may have removed the checkpoint while this function read it.
     if (absl::IsDataLoss(restored.status()) || absl::IsNotFound(restored.status())) {
       Log({.level = LogLevel::kWarning,
            .event = "checkpoint_unreadable",

@@ -50,10 +50,10 @@ struct EvaluationHookOptions {
   Env* env = &Env::Real();
 };
 
-// Evaluates between steps, on the loop's thread. The steps of other workers go on and may change
-// variables meanwhile. The result is logged. An error of `evaluate` is handled like an error of a
-// step: if a task was lost (Aborted, Unavailable) the training recovers and evaluates again; others
-// end it.
+// Evaluates between steps, on the loop's thread, and logs the result. The steps of other workers go
+// on and may change variables meanwhile. An error of `evaluate` is handled like an error of a step:
+// if a task was lost (Aborted, Unavailable) the training recovers and evaluates again; other errors
+// end the training.
 class EvaluationHook : public TrainingHook {
  public:
   using Options = EvaluationHookOptions;
@@ -87,7 +87,7 @@ struct EvaluateCheckpointsOptions {
   // The step at which to stop: returns OK after a checkpoint of this step or a later one. 0: never.
   int64_t last_step = 0;
   SummaryWriter* writer = nullptr;  // borrowed; null: no summaries
-  // Ends the wait with Cancelled. Borrowed; may be null.
+  // Cancelling it ends the wait with Cancelled. Borrowed; may be null.
   Cancellation* cancellation = nullptr;
   Env* env = &Env::Real();
 };

@@ -139,7 +139,7 @@ TEST(EvaluateCheckpointsTest, EachNewestCheckpointUntilTheLastStep) {
   Counter trained, evaluated;
   Saver saver(evaluated.program, {});
   const auto session = *Session::New(evaluated.program);
-  // Trains further each time the evaluation sleeps to wait for a checkpoint.
+  // An Env that trains further each time the evaluation sleeps to wait for a checkpoint.
   class Train final : public ForwardingEnv {
    public:
     explicit Train(std::function<void()> train) : ForwardingEnv(Env::Real()), train_(train) {}

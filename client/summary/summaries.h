@@ -9,9 +9,9 @@
 //   SummaryHook hook(*writer, program, {.every_steps = 100, .summary = summaries.Merged()});
 //
 // A tag names one series in TensorBoard. TensorBoard groups tags such as "layer1/weights" by the
-// text before the slash. Mistakes, such as a repeated tag, become the program's error
-// (GraphBuilder::status). It, and errors of the nodes, name the line of the call. Borrows the
-// program. Not thread-safe.
+// text before the slash. An invalid argument, such as a repeated tag, sets the program's error
+// (GraphBuilder::status). This error, and errors of the nodes, name the line of the call. Borrows
+// the program. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class Summaries {
   void AddImages(const std::string& tag, Output images, int64_t max_images = 3,
                  SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
-  // Returns a string scalar: everything that was added, as one serialized Summary. Not valid if
-  // nothing was added.
+  // Returns a string scalar: all summaries that were added, as one serialized Summary. The result
+  // is not valid if none was added.
   Output Merged(SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
  private:

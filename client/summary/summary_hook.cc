@@ -63,7 +63,7 @@ void SummaryHook::AfterSave(const std::string& checkpoint, int64_t global_step) 
 
 Status SummaryHook::End(Session& session, int64_t global_step) {
   RETURN_IF_ERROR(writer_.AddSession(SummaryWriter::SessionEvent::kStop, global_step));
-  // Ignores the error, because it does not invalidate the training. The writer logs failed writes.
+  // Ignores the error: the writer logs failed writes, and they do not end the training.
   writer_.Flush().IgnoreError();
   return OkStatus();
 }

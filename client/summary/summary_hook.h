@@ -18,8 +18,8 @@ namespace penstock::client {
 
 struct SummaryHookOptions {
   int64_t every_steps = 100;  // in global steps; at least 1
-  // A string scalar, such as Summaries::Merged, which only the written steps compute. Not valid: no
-  // summaries.
+  // A string scalar, such as Summaries::Merged; only the steps that are written compute it. If not
+  // valid, no summaries are written.
   Output summary = {};
   Env* env = &Env::Real();  // its clock measures the speed
 };

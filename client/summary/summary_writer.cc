@@ -27,8 +27,8 @@ int64_t Nanos(double seconds) {
 
 double WallSeconds(Env& env) { return static_cast<double>(env.WallMicros()) * 1e-6; }
 
-// Returns a new file name. Names must sort by time, because readers read a folder's files in order
-// of names.
+// Returns a new file name. The order of the names must be the order of the times, because readers
+// read a folder's files in order of names.
 std::string NewFileName(Env& env) {
   static std::atomic<int> files{0};
   char host[HOST_NAME_MAX + 1] = "";
@@ -303,7 +303,7 @@ Status SummaryWriter::Flush(double timeout_seconds) {
   if (finished_ >= wanted) return OkStatus();
   due_ns_ = options_.env->NowNanos();
   work_.NotifyAll();
-  // An attempt that was already running may not include the last events.
+  // An attempt that is already running may not include the last events.
   const auto ended = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return finished_ >= wanted || (attempts_ > attempts && !error_.ok());
   };
@@ -326,7 +326,7 @@ Status SummaryWriter::Close(double timeout_seconds) {
     closing_ = true;
     work_.NotifyAll();
   }
-  // Joining the thread takes as long as a write hangs in the kernel, because file system calls
+  // If a write hangs in the kernel, joining the thread waits for it, because file system calls
   // cannot be cancelled.
   thread_ = nullptr;
   const Status closed = file_ == nullptr ? OkStatus() : file_->Close();

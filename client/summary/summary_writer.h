@@ -61,7 +61,7 @@ class SummaryWriter {
   // Adds a histogram of whole numbers: the count of each. Counts must not be negative.
   Status AddHistogram(const std::string& tag, const std::map<int64_t, int64_t>& counts,
                       int64_t step);
-  // Adds a serialized Summary, as the summary ops make it. InvalidArgument if it cannot be
+  // Adds a serialized Summary, such as the output of a summary op. InvalidArgument if it cannot be
   // parsed.
   Status AddSummary(string_view summary, int64_t step);
   // Writes the graph for TensorBoard's page "Graphs". InvalidArgument if it is larger than a
@@ -74,7 +74,7 @@ class SummaryWriter {
   // Adds a serialized RunMetadata, which TensorBoard's page "Graphs" offers under `tag`.
   Status AddRunMetadata(const std::string& tag, const std::string& run_metadata, int64_t step);
 
-  // Waits until all events added before this call are in the file. If they cannot be written,
+  // Waits until all events added before this call are in the file. If the writer cannot write them,
   // returns the error of the file system, or DeadlineExceeded after `timeout_seconds`.
   Status Flush(double timeout_seconds = 10);
   // Flushes, and ends the thread. Later calls return FailedPrecondition.

@@ -11,16 +11,16 @@
 namespace penstock::client {
 namespace {
 
-// A step that has waited for less did not wait for another worker.
+// A step that has waited for less than this did not wait for another worker.
 constexpr double kWaitSecondsMin = 1e-4;
 
-// Returns at least 1 ms for a timeout, because 0 ms is no limit.
+// Returns at least 1 ms for a positive timeout, because 0 ms means no limit.
 int64_t TimeoutMillis(double seconds) {
   return seconds > 0 ? std::max<int64_t>(1, Millis(seconds)) : 0;
 }
 
-BoundedStalenessOptions Checked(Program& program, const BoundedStalenessOptions& options,
-                                SourceLine line) {
+BoundedStalenessOptions CheckedOptions(Program& program, const BoundedStalenessOptions& options,
+                                       SourceLine line) {
   const bool good_worker =
       options.workers >= 1 && options.worker >= 0 && options.worker < options.workers;
   if (good_worker && options.bound >= 0 && options.timeout_seconds >= 0) return options;
@@ -39,7 +39,7 @@ BoundedStalenessOptions Checked(Program& program, const BoundedStalenessOptions&
 }  // namespace
 
 BoundedStaleness::BoundedStaleness(Program& program, const Options& options, SourceLine line)
-    : program_(program), options_(Checked(program, options, line)) {}
+    : program_(program), options_(CheckedOptions(program, options, line)) {}
 
 Output BoundedStaleness::Apply(Output update, SourceLine line) {
   const CallerLine source(program_, line);
@@ -49,10 +49,10 @@ Output BoundedStaleness::Apply(Output update, SourceLine line) {
     return {&program_, -1, 0};
   }
   const auto unordered = program_.ClearControlDependencies();
-  const auto there = program_.ColocateWith(program_.GlobalStep().handle());
+  const auto device_scope = program_.ColocateWith(program_.GlobalStep().handle());
   const int64_t worker = options_.worker, workers = options_.workers;
-  // A training with another number of workers has clocks of its own, so that those of one that has
-  // ended do not matter.
+  // A training with another number of workers has clocks of its own, so that the clocks of an
+  // earlier training do not matter.
   const std::string shared_name = StrCat("bounded_staleness/clocks_of_", workers);
   const Output clocks = CallIn(program_, "WorkerClocks", {},
                                {{"workers", workers}, {"shared_name", shared_name}}, "clocks");

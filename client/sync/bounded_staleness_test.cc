@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests BoundedStaleness on servers of one process: lock step, a bound, and options that cannot be.
-// tests/sim/bounded_staleness_sim_test.cc has the faults.
+// Tests BoundedStaleness on servers in one process: lockstep, a bound, and invalid options.
+// tests/sim/bounded_staleness_sim_test.cc tests faults.
 #include "client/sync/bounded_staleness.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@ Staleness::Staleness(Program& program, Output train, SourceLine line) {
   const CallerLine source(program, line);
   const auto names = program.NameScope("staleness");
   const auto unordered = program.ClearControlDependencies();
-  const auto there = program.ColocateWith(program.GlobalStep().handle());
+  const auto device_scope = program.ColocateWith(program.GlobalStep().handle());
   // This read has no inputs, so it runs at the start of the step, like the reads of variables.
   const Output before = program.GlobalStep().Read();
   const auto after = program.ControlDependencies({train, before});
@@ -51,7 +51,7 @@ Status Staleness::WriteHistogram(int64_t global_step) {
   return OkStatus();
 }
 
-// Groups the counts in intervals, each twice as long as the one before.
+// Groups the counts by staleness into intervals, each twice as long as the one before.
 std::string Staleness::Describe() const {
   int64_t total = 0;
   double sum = 0;

@@ -9,9 +9,9 @@
 //   loop.AddHook(&staleness);
 //   ... std::puts(staleness.Describe().c_str());
 //
-// A TrainingHook that counts the measure "staleness" of each step. Progress lines show the measure,
-// too. During the training, histograms of the steps of this worker go to an event file
-// (WriteHistograms).
+// A TrainingHook that counts the values of the measure "staleness". Progress lines show the
+// measure, too. If WriteHistograms is called, histograms of this worker's steps go to an event file
+// during the training.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,15 @@ class Staleness : public TrainingHook {
   Staleness(Program& program, Output train, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   Output measure() const { return measure_; }
-  // Returns the number of steps for each staleness.
+  // Returns the number of steps by staleness.
   const std::map<int64_t, int64_t>& counts() const { return counts_; }
   // Returns a text such as "staleness of 500 updates: mean 1.3; 0: 20 %, 1: 45 %, 2-3: 30 %, 4-7: 5
   // %".
   std::string Describe() const;
 
-  // From now on adds a histogram of the steps since the last one to `writer`, with the tag
-  // kHistogramTag, about every `every_steps` global steps and at the end. Borrows the writer.
-  // REQUIRES: every_steps >= 1.
+  // From now on writes a histogram to `writer`, with the tag kHistogramTag, about every
+  // `every_steps` global steps and at the end. Each histogram counts the steps since the one
+  // before. Borrows the writer. REQUIRES: every_steps >= 1.
   void WriteHistograms(SummaryWriter& writer, int64_t every_steps);
 
   Status AfterStep(const StepResult& result, bool* stop) override;

@@ -14,15 +14,16 @@ namespace {
 
 // A token with this value means that the chief has ended.
 constexpr int64_t kNoMoreSteps = -1;
-// The interval at which the chief's thread polls whether enough gradients have arrived: it doubles
-// from the minimum to the maximum while they have not.
+// The interval at which the chief's thread polls whether enough gradients have arrived. While too
+// few have arrived, the interval doubles from the minimum to the maximum.
 constexpr int64_t kPollNanosMin = 100'000, kPollNanosMax = 5'000'000;
 
 Output Int64(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }
 
-SyncReplicasOptions Checked(Program& program, const SyncReplicasOptions& options, SourceLine line) {
+SyncReplicasOptions CheckedOptions(Program& program, const SyncReplicasOptions& options,
+                                   SourceLine line) {
   const bool good = options.replicas >= 1 && options.replica >= 0 &&
                     options.replica < options.replicas && options.replicas_to_aggregate >= 1 &&
                     options.replicas_to_aggregate <= options.replicas;
@@ -43,16 +44,16 @@ SyncReplicasOptions Checked(Program& program, const SyncReplicasOptions& options
 // The sum of one variable's gradients or, without a variable, the count of replicas whose gradients
 // have arrived.
 struct SyncReplicas::Sum {
-  std::optional<VariableGradient> of;
+  std::optional<VariableGradient> variable_gradient;
   Output accumulator, added;
 };
 
 SyncReplicas::SyncReplicas(Program& program, const Options& options, SourceLine line)
-    : program_(program), options_(Checked(program, options, line)) {}
+    : program_(program), options_(CheckedOptions(program, options, line)) {}
 
 // Adds the gradient to its sum, which the replicas share by the variable's name.
 SyncReplicas::Sum SyncReplicas::AddSum(const VariableGradient& g, Output local_step) {
-  const auto beside = program_.ColocateWith(g.variable.handle());
+  const auto device_scope = program_.ColocateWith(g.variable.handle());
   const bool sparse = g.gradient.sparse();
   const Attrs attrs = {{"dtype", g.variable.dtype()},
                        {"shape", g.variable.shape()},
@@ -60,7 +61,7 @@ SyncReplicas::Sum SyncReplicas::AddSum(const VariableGradient& g, Output local_s
                        // gradients that have the row.
                        {"reduction_type", sparse ? "SUM" : "MEAN"},
                        {"shared_name", StrCat("sync_replicas/", g.variable.name())}};
-  Sum sum{.of = g};
+  Sum sum{.variable_gradient = g};
   if (!sparse) {
     sum.accumulator = CallIn(program_, "ResourceConditionalAccumulator", {}, attrs, "sum");
     sum.added =
@@ -78,7 +79,7 @@ SyncReplicas::Sum SyncReplicas::AddSum(const VariableGradient& g, Output local_s
 // Adds an op on the staging area `name`, which all replicas share, on the device of the global
 // step. `value`, if given, is the op's input.
 Output SyncReplicas::AddStagingOp(const char* op, const std::string& name, Output value) {
-  const auto there = program_.ColocateWith(program_.GlobalStep().handle());
+  const auto device_scope = program_.ColocateWith(program_.GlobalStep().handle());
   const Attrs attrs = {{"dtypes", std::vector<DType>{DType::kInt64}},
                        {"shared_name", StrCat("sync_replicas/", name)}};
   if (value.valid()) return CallIn(program_, op, {Outputs{value}}, attrs);
@@ -104,10 +105,11 @@ Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradi
     sums.push_back(AddSum(g, local_step));
     added.push_back(sums.back().added);
   }
-  // Counts a replica only when all sums have its gradients, so that an update includes all of them.
+  // Counts a replica only when all sums include its gradients, so that an update includes all of
+  // them.
   Sum arrivals;
   {
-    const auto there = program_.ColocateWith(global_step.handle());
+    const auto device_scope = program_.ColocateWith(global_step.handle());
     arrivals.accumulator = CallIn(program_, "ResourceConditionalAccumulator", {},
                                   {{"dtype", DType::kFloat},
                                    {"shape", PartialShape::Scalar()},
@@ -121,11 +123,11 @@ Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradi
   }
   const Output train = AddToken(arrivals.added);
   const auto unordered = program_.ClearControlDependencies();
-  const std::string own = StrCat(options_.replica);
-  leave_ = AddStagingOp("Stage", "left_" + own, Int64(program_, 1));
+  const std::string replica = StrCat(options_.replica);
+  leave_ = AddStagingOp("Stage", "left_" + replica, Int64(program_, 1));
   {
-    const Outputs cleared = {AddStagingOp("StageClear", "left_" + own),
-                             AddStagingOp("StageClear", "token_" + own)};
+    const Outputs cleared = {AddStagingOp("StageClear", "left_" + replica),
+                             AddStagingOp("StageClear", "token_" + replica)};
     const auto after = program_.ControlDependencies(cleared);
     begin_ = local_step_->Assign(global_step.Read());
   }
@@ -148,8 +150,8 @@ Output SyncReplicas::AddToken(Output arrived) {
   return local_step_->Assign(token);
 }
 
-// Gives every replica the global step as its token. A replica's area holds at most one token: the
-// newest.
+// Gives every replica the global step as its token. Each replica's staging area holds at most one
+// token, the newest.
 Output SyncReplicas::GiveTokens(const Outputs& after) {
   const auto ready = program_.ControlDependencies(after);
   const Output step = program_.GlobalStep().Read();
@@ -162,10 +164,10 @@ Output SyncReplicas::GiveTokens(const Outputs& after) {
   return program_.Group(given, "tokens_given", program_.GlobalStep().handle());
 }
 
-// Returns the numbers by which the chief decides whether to update: of the gradients that have
-// arrived, and of the replicas that have left.
+// Returns the numbers from which the chief decides whether to update: the number of gradients that
+// have arrived, and the number of replicas that have left.
 Output SyncReplicas::AddPoll(const Sum& arrivals, Output one) {
-  const auto there = program_.ColocateWith(program_.GlobalStep().handle());
+  const auto device_scope = program_.ColocateWith(program_.GlobalStep().handle());
   Outputs numbers = {Call("ResourceAccumulatorNumAccumulated", {arrivals.accumulator})};
   Outputs left;
   for (int i = 0; i < options_.replicas; ++i) {
@@ -177,32 +179,33 @@ Output SyncReplicas::AddPoll(const Sum& arrivals, Output one) {
 
 // Adds the ops that take the mean of a variable's gradients from their sum.
 Gradient SyncReplicas::TakeMean(const Sum& sum, Output one) {
-  const auto beside = program_.ColocateWith(sum.of->variable.handle());
-  const DType dtype = sum.of->variable.dtype();
+  const auto device_scope = program_.ColocateWith(sum.variable_gradient->variable.handle());
+  const DType dtype = sum.variable_gradient->variable.dtype();
   const Attrs type = {{"dtype", dtype}};
-  if (!sum.of->gradient.sparse()) {
+  if (!sum.variable_gradient->gradient.sparse()) {
     return Call("ResourceAccumulatorTakeGradient", {sum.accumulator, one}, type);
   }
   const Output count = Call("AccumulatorNumAccumulated", {sum.accumulator});
   const auto counted = program_.ControlDependencies({count});
   const Outputs taken = CallN("SparseAccumulatorTakeGradient", {sum.accumulator, one}, type);
-  return Gradient(taken[1] / Cast(count, dtype), Cast(taken[0], sum.of->gradient.indices.dtype()),
-                  Cast(taken[2], sum.of->gradient.dense_shape.dtype()));
+  return Gradient(taken[1] / Cast(count, dtype),
+                  Cast(taken[0], sum.variable_gradient->gradient.indices.dtype()),
+                  Cast(taken[2], sum.variable_gradient->gradient.dense_shape.dtype()));
 }
 
-// Adds the op that sets the sums to the global step of the variables; after a restore they may have
-// a later one.
+// Adds the op that sets the global step of the sums to that of the variables. After a restore, the
+// sums may have a later one.
 Output SyncReplicas::AddRestart(const std::vector<Sum>& sums, const Sum& arrivals) {
   const Variable global_step = program_.GlobalStep();
   const Output step = global_step.Read();
   Outputs set;
   {
-    const auto there = program_.ColocateWith(global_step.handle());
+    const auto device_scope = program_.ColocateWith(global_step.handle());
     set.push_back(Call("ResourceAccumulatorSetGlobalStep", {arrivals.accumulator, step}));
   }
   for (const Sum& sum : sums) {
-    const auto beside = program_.ColocateWith(sum.of->variable.handle());
-    const bool sparse = sum.of->gradient.sparse();
+    const auto device_scope = program_.ColocateWith(sum.variable_gradient->variable.handle());
+    const bool sparse = sum.variable_gradient->gradient.sparse();
     set.push_back(Call(sparse ? "AccumulatorSetGlobalStep" : "ResourceAccumulatorSetGlobalStep",
                        {sum.accumulator, step}));
   }
@@ -217,21 +220,21 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
   // Take the arrivals first, so that replicas that arrive from now on do not count in this update.
   Output arrived;
   {
-    const auto there = program_.ColocateWith(global_step.handle());
+    const auto device_scope = program_.ColocateWith(global_step.handle());
     arrived = Call("ResourceAccumulatorTakeGradient", {arrivals.accumulator, one},
                    {{"dtype", DType::kFloat}});
   }
   std::vector<VariableGradient> means;
   for (const Sum& sum : sums) {
     const auto after = program_.ControlDependencies({arrived});
-    means.push_back({TakeMean(sum, one), sum.of->variable});
+    means.push_back({TakeMean(sum, one), sum.variable_gradient->variable});
   }
   update_ = GiveTokens({optimizer.ApplyGradients(program_, means, global_step)});
   restart_ = AddRestart(sums, arrivals);
-  // Gives tokens to the replicas that still wait, because an earlier chief ended before it gave
-  // them theirs.
+  // Gives tokens to the replicas that still wait for the token of an earlier chief, which has
+  // ended.
   resume_ = GiveTokens({restart_});
-  // The end follows the token of the last step.
+  // The token that ends a replica is put after the token of the last step.
   Outputs ends;
   for (int i = 0; i < options_.replicas; ++i) {
     ends.push_back(AddStagingOp("Stage", StrCat("token_", i), Int64(program_, kNoMoreSteps)));
@@ -272,7 +275,8 @@ void SyncReplicas::Serve(Session& session) {
     MutexLock lock(updating_);
     served_ = served;
   }
-  // Ends the chief's waiting step. If this fails, a task is lost, which also ends the step.
+  // Ends the waiting step of the chief's own replica. If this fails, a task is lost, which also
+  // ends the step.
   session.Execute(fail_).IgnoreError();
 }
 
@@ -287,18 +291,18 @@ bool SyncReplicas::HasEnoughGradients(int64_t arrived, int64_t left, int64_t wai
 Status SyncReplicas::ServeUpdates(Session& session) {
   ASSIGN_OR_RETURN(const Callable poll, session.MakeCallable({}, {poll_}));
   ASSIGN_OR_RETURN(const Callable update, session.MakeCallable({}, {}, {update_}));
-  int64_t nap = kPollNanosMin, last_arrived = 0, since = options_.env->NowNanos();
+  int64_t poll_ns = kPollNanosMin, last_arrived = 0, waiting_since_ns = options_.env->NowNanos();
   while (!stop_->cancelled()) {
     ASSIGN_OR_RETURN(const std::vector<Tensor> polled, poll({}, {.cancellation = stop_.get()}));
     const auto numbers = polled[0].flat<int32_t>();
     const int64_t now = options_.env->NowNanos();
-    if (numbers[0] != std::exchange(last_arrived, numbers[0])) since = now;
-    if (!HasEnoughGradients(numbers[0], numbers[1], now - since)) {
-      options_.env->SleepForNanos(nap);
-      nap = std::min(2 * nap, kPollNanosMax);
+    if (numbers[0] != std::exchange(last_arrived, numbers[0])) waiting_since_ns = now;
+    if (!HasEnoughGradients(numbers[0], numbers[1], now - waiting_since_ns)) {
+      options_.env->SleepForNanos(poll_ns);
+      poll_ns = std::min(2 * poll_ns, kPollNanosMax);
       continue;
     }
-    nap = kPollNanosMin;
+    poll_ns = kPollNanosMin;
     last_arrived = 0;
     MutexLock lock(updating_);
     // Not cancellable: an update is applied completely, unless a task is lost.

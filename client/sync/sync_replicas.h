@@ -11,9 +11,10 @@
 // A step adds the worker's gradients to sums on the variables' devices and waits for its token.
 // When `replicas_to_aggregate` workers have added theirs, a thread of the chief (replica 0) applies
 // the means, raises the global step and gives each worker a token. So an update equals that of one
-// big batch, except for the order of summation; the other replicas are backups. A gradient that
-// arrives after its update is dropped, and its worker continues with the newest step: one token is
-// waiting for it, no matter how many updates it missed. Each worker counts once per update.
+// big batch, except for the order of summation. The replicas beyond `replicas_to_aggregate` are
+// backups. A gradient that arrives after its update is dropped, and its worker continues with the
+// newest step: one token is waiting for it, no matter how many updates it missed. Each worker
+// counts once per update.
 //
 //   Each replica:  compute ─► sums of gradients ─► "arrived" ─► wait for token ─► next step
 //   The chief's thread:        wait until enough have arrived ─► apply ─► global step ─► tokens
@@ -24,8 +25,8 @@
 // they wait until it is restarted, as in any training. A restarted worker may count twice in the
 // current update.
 //
-// Mistakes become the program's error. It, and errors of the nodes, name the line of the call. A
-// TrainingHook; used by one loop. Borrows the program.
+// An invalid argument sets the program's error. This error, and errors of the nodes, name the line
+// of the call. A TrainingHook; used by one loop. Borrows the program.
 #pragma once
 
 #include <atomic>
@@ -64,11 +65,12 @@ class SyncReplicas : public TrainingHook {
   ~SyncReplicas() override { SessionEnds(); }
 
   bool is_chief() const { return options_.replica == 0; }
-  // Returns the train op, in place of Optimizer::ApplyGradients. Call it once.
+  // Returns the train op. Call this once, instead of Optimizer::ApplyGradients.
   Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients,
                SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
-  // Return the number of updates that the chief has applied, and of gradients in them.
+  // Return the number of updates that the chief has applied, and the total number of gradients in
+  // them.
   int64_t updates() const { return updates_.load(); }
   int64_t gradients() const { return gradients_.load(); }
 

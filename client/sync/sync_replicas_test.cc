@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests synchronous workers: all of them, only the first ones, and a number that decreases.
+// Tests synchronous workers: updates of all workers, updates of the first workers only, and workers
+// that leave.
 #include "client/sync/sync_replicas.h"
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DatasetElements: for tests, all elements of a dataset, in a session in this process.
+// DatasetElements: for tests, reads all elements of a dataset in a session in this process.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace penstock::client {
 
-// Returns the elements of `dataset` up to its end, as text: "int64[] 1; int64[] 2" for one of two
-// components. Fails the test if the reading ends with an error, or if a component does not have the
-// dataset's type and shape.
+// Returns the elements of `dataset` up to its end, as text: "int64[] 1; int64[] 2" for an element
+// of two components. Fails the test if the reading ends with an error, or if a component does not
+// have the dataset's type and shape.
 inline std::vector<std::string> DatasetElements(const Dataset& dataset) {
   std::vector<std::string> all;
   const Iterator iterator(dataset);

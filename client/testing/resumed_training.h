@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of trainings whose input is resumed: a hook that records the batches and kills the
-// training, and the comparison of a training that was killed repeatedly with an uninterrupted one.
+// For tests of resumed trainings: a hook that records the batches and fails the training, and a
+// function that compares a training that was killed repeatedly with an uninterrupted one.
 #pragma once
 
 #include <cstdint>

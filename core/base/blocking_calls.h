@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BlockingCall: says what a thread of this process does while it is in calls of the operating
-// system that nothing can cancel, such as reading from a disk that hangs. If such a call keeps the
-// process from ending, the process prints the call's text.
+// BlockingCall: marks a call of the operating system that nothing can cancel, such as a read from a
+// disk that hangs. If such a call keeps the process from ending, the process prints the call's
+// description.
 //
 //   const BlockingCall call("node 'read' of step 7", env);
 //   ... read ...

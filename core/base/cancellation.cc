@@ -36,7 +36,7 @@ void Cancellation::Cancel(const Status& why) {
     running_ = token;
     lock.Unlock();
     callback(why);
-    callback = nullptr;  // destroys its captures before Deregister may return
+    callback = nullptr;  // destroy the captures before Deregister may return
     lock.Lock();
     running_ = 0;
     callback_done_.NotifyAll();

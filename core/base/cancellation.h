@@ -3,12 +3,12 @@
 // Cancellation: tells all operations that still wait in a step that the step has ended (an error in
 // another node, the deadline, a closed session, a dead peer).
 //
-// One Cancellation belongs to one step; blocked operations register a callback. The first Cancel
-// wins: every callback and every later `status()` gets its status. Thread-safe. Invariants: (1)
-// each registered callback runs at most once; (2) Deregister returns only when the callback has
-// been removed or has finished running, so that the caller may then free the objects that the
-// callback captures (a callback must therefore neither deregister itself nor wait for another
-// closure); (3) no lock is held while a callback runs.
+// One Cancellation belongs to one step; blocked operations register a callback. The first call of
+// Cancel decides: every callback and every later status() gets its status. Thread-safe.
+// Invariants: (1) each registered callback runs at most once; (2) Deregister returns only when the
+// callback has been removed or has finished running, so that the caller may then free the objects
+// that the callback captures (a callback must therefore neither deregister itself nor wait for
+// another closure); (3) no lock is held while a callback runs.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class Cancellation {
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;
 
-  // Costs one load, for the hot path.
+  // Costs one atomic load, so that kernels may call it often.
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   // Returns OK until cancelled.
   Status status() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -40,7 +40,8 @@ class Cancellation {
   // do nothing, and may return before the callbacks of the first call have run.
   void Cancel(const Status& why) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns false, registering nothing, if already cancelled: the caller then ends with status().
+  // Registers `callback` and sets `*token`, for Deregister. If this object is cancelled already,
+  // returns false and registers nothing; the caller then ends with status().
   [[nodiscard]] bool Register(Callback callback, Token* token) ABSL_LOCKS_EXCLUDED(mu_);
   void Deregister(Token token) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -51,9 +52,8 @@ class Cancellation {
  private:
   std::atomic<bool> cancelled_{false};  // changed under mu_
   mutable Mutex mu_;
-  // A CondVar, not a Condition: a Condition needs a scheduler, and a Cancellation has none. Under a
-  // simulated clock no closure waits here: callbacks do not wait, so no other closure runs during a
-  // callback.
+  // A CondVar, because a Condition needs a scheduler, and a Cancellation has none. In a simulation
+  // no closure waits here: callbacks do not wait, so no other closure runs during a callback.
   CondVar callback_done_;
   Status status_ ABSL_GUARDED_BY(mu_);
   Token running_ ABSL_GUARDED_BY(mu_) = 0;  // the callback that is running; 0: none

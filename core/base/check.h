@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CHECK: invariants of our own code. A failed one prints file, line, condition and message to
-// stderr and aborts. Never CHECK input from outside (graph, request, file, flag): return a Status
-// instead.
+// CHECK: tests an invariant of our own code. A CHECK that fails prints file, line, condition and
+// message to stderr and aborts the process. Never CHECK input from outside (graph, request, file,
+// flag): return a Status instead.
 //
 //   CHECK(pending >= 0, "node ", node.name());
 #pragma once

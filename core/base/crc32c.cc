@@ -8,7 +8,7 @@
 namespace penstock {
 
 uint32_t ExtendCrc32c(uint32_t crc_of_a, absl::string_view b) {
-  constexpr size_t kChunk = size_t{1} << 30;  // the library's lengths are int
+  constexpr size_t kChunk = size_t{1} << 30;  // because the library's lengths are ints
   // The library inverts neither its argument nor its result.
   uint32_t state = ~crc_of_a;
   while (!b.empty()) {

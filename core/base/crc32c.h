@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CRC-32C (Castagnoli), the checksum of checkpoints, records and event files, and its masked form
-// (rotate right by 15, add 0xa282ead8). The masked form is stored, because the plain CRC of data
-// that contains its own CRC is weak.
+// (rotate right by 15, add 0xa282ead8). Files store the masked form, because a CRC of data that
+// itself contains CRCs detects errors badly.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Starts a thread for a call of the operating system that cannot be cancelled, such as
-// getaddrinfo, or a read of standard input. The caller need not wait for its end. Every other
-// thread is one of a Scheduler, which can be awaited.
+// getaddrinfo, or a read of standard input. The caller need not wait for the thread to end. Every
+// other thread of Penstock belongs to a Scheduler, and its owner waits for its end.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Runs `body`, which must own all that it uses, on a new thread. `name` shows in debuggers; the
-// system keeps 15 characters. ResourceExhausted if the system has no thread.
+// Runs `body` on a new thread; `body` must own all objects that it uses. Debuggers show `name`, cut
+// to 15 characters. ResourceExhausted if the system cannot start another thread.
 Status StartDetachedThread(const std::string& name, absl::AnyInvocable<void() &&> body);
 
 }  // namespace penstock

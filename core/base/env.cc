@@ -28,7 +28,7 @@ Status Env::WriteFileAtomically(const std::string& path, string_view contents) {
   Status status = WriteAndSync(*this, temporary, contents);
   if (status.ok()) status = Rename(temporary, path);
   if (!status.ok()) {
-    RemoveFile(temporary).IgnoreError();  // the first error is reported
+    RemoveFile(temporary).IgnoreError();  // return the first error, not one of RemoveFile
     return status;
   }
   return SyncDirectory(DirectoryOf(path));

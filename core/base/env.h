@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Env: the clock, randomness and files. It is passed in through constructors, so that the same code
-// runs on the real machine and on a simulated one. No other code of Penstock reads a clock, makes a
-// random number or opens a file.
+// Env: the clock, randomness and files. Constructors take an Env, so that the same code runs on the
+// real machine and on a simulated one. No other code of Penstock reads a clock, asks the system for
+// randomness or opens a file.
 //
-// Time is monotonic nanoseconds (immune to wall-clock jumps); wall time is for time stamps only.
-// Thread-safe. File errors name the path and the system's error.
+// NowNanos is monotonic: changes of the system's date do not affect it. WallMicros is for time
+// stamps only. Thread-safe. File errors name the path and the system's error.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class Env {
   virtual int64_t WallMicros() = 0;
   virtual void SleepForNanos(int64_t nanos) = 0;
   virtual uint64_t
-  RandomU64() = 0;  // unpredictable random numbers, for ids, incarnations and unset seeds
+  RandomU64() = 0;  // unpredictable numbers, for ids, incarnations and seeds that nobody has set
 
   virtual StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) = 0;
   virtual StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) = 0;
@@ -61,11 +61,12 @@ class Env {
   virtual Status RemoveFile(const std::string& path) = 0;
   // Fails unless the directory is empty.
   virtual Status RemoveDirectory(const std::string& path) = 0;
-  // Makes renames in the directory durable.
+  // Makes new names, renames and removals in the directory durable.
   virtual Status SyncDirectory(const std::string& path) = 0;
 
   // Writes a temporary file in the same directory, syncs it, renames it to `path` and syncs the
-  // directory: a reader sees the complete old file or the complete new one.
+  // directory. So a reader sees either the complete old file or the complete new one, even after a
+  // crash.
   Status WriteFileAtomically(const std::string& path, string_view contents);
 };
 

@@ -36,7 +36,8 @@ Status FileError(int error, string_view doing, const std::string& path) {
   const std::string what = StrCat("cannot ", doing, " '", path, "'");
   const Status status = absl::ErrnoToStatus(error, what);
   if (error != EFBIG) return status;
-  // Abseil's code for EFBIG is OutOfRange, which a training loop takes for the end of its data.
+  // Abseil's code for EFBIG is OutOfRange, which would make a training loop believe that its data
+  // has ended.
   return ResourceExhausted(status.message(), FileSizeLimit());
 }
 
@@ -65,7 +66,8 @@ class Descriptor {
   int fd_;
 };
 
-// Does not block: opening a FIFO would wait until another process opens its other end.
+// Opens with O_NONBLOCK, because opening a FIFO would else block until another process opens its
+// other end.
 StatusOr<Descriptor> Open(const std::string& path, int flags, string_view doing) {
   for (;;) {
     const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);
@@ -167,7 +169,7 @@ class RealRandomAccessFile final : public RandomAccessFile {
       if (got > 0) {
         done += got;
       } else if (got == 0) {
-        return PastEnd(offset, count, offset + done);  // truncated after it was opened
+        return PastEnd(offset, count, offset + done);  // another process has truncated the file
       } else if (errno != EINTR) {
         return FileError(errno, "read", path_);
       }
@@ -247,7 +249,7 @@ class RealEnv final : public Env {
     std::string contents;
     try {
       RETURN_IF_ERROR(ReadInto(path, &contents));
-    } catch (const std::exception&) {  // strings throw if there is no memory
+    } catch (const std::exception&) {  // a string that gets no memory throws
       return FileError(ENOMEM, "read", path);
     }
     return contents;

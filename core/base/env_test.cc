@@ -151,7 +151,7 @@ TEST_F(EnvTest, DevicesAreNotRead) {
                 "cannot open '/dev/zero': it is a character device, expected a regular file"));
 }
 
-TEST_F(EnvTest, FilesOfProcAreReadWhole) {  // although their size is 0
+TEST_F(EnvTest, FilesOfProcAreReadWhole) {  // although the system reports a size of 0
   const StatusOr<std::string> contents = env_.ReadFile("/proc/self/stat");
   ASSERT_TRUE(contents.ok()) << contents.status();
   EXPECT_GT(contents->size(), 10);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The origin of an error: the node that caused it, and its task. Both are payloads of the Status,
-// so code that handles the error need not parse its text. Annotate keeps payloads, and so do errors
-// that travel between tasks (distributed/calls/status_proto.h).
+// The origin of an error: the node that caused it, and the task of that node. Both are payloads of
+// the Status, so code that handles the error need not parse its text. Annotate keeps payloads, and
+// errors sent between tasks keep them, too (distributed/calls/status_proto.h).
 //
-// All functions return an OK status as it is.
+// All functions return an OK status unchanged.
 #pragma once
 
 #include <string>
@@ -13,15 +13,16 @@
 
 namespace penstock {
 
-// Records which node failed and replaces any node recorded before. The text stays.
+// Records that `node` failed, and replaces any node recorded before. Leaves the text unchanged.
 Status WithNode(Status status, string_view node);
 // Does the same as WithNode, and puts the node in front of the text: "node 'NAME': text".
 Status InNode(const Status& status, string_view node);
 // Returns the recorded node, or "" if there is none.
 std::string FailedNode(const Status& status);
 
-// Records which task failed ("/job:ps/replica:0/task:1") and replaces any task recorded before. The
-// text stays. A master calls it for a step that has several tasks, or that has lost its task.
+// Records that `task` failed ("/job:ps/replica:0/task:1"), and replaces any task recorded before.
+// Leaves the text unchanged. A master calls this for a step that runs on several tasks, or whose
+// task is lost.
 Status WithTask(Status status, string_view task);
 // Returns the recorded task, or "" if there is none.
 std::string FailedTask(const Status& status);
@@ -30,14 +31,14 @@ std::string FailedTask(const Status& status);
 // "text\n\t [[{{node NAME}}]]". Does nothing if the text shows a node already, or if none is
 // recorded.
 Status ShowNode(const Status& status);
-// Returns the error of a node that was running: records the node and shows it in the text. If the
-// text shows a node already, that node failed first and stays.
+// Returns the error with which the running node `node` ended: records the node and shows it in the
+// text. If the text shows a node already, keeps that one, because it failed first.
 Status AtNode(const Status& status, string_view node);
 
 // Copies the recorded node and task, and all other payloads of `cause`, to `status`, a consequence
 // of `cause`.
 Status WithOriginOf(const Status& cause, Status status);
-// Returns the same code and payloads with another text.
+// Returns a status with the code and payloads of `status` and the text `message`.
 Status WithMessage(const Status& status, string_view message);
 
 }  // namespace penstock

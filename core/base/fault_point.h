@@ -6,11 +6,11 @@
 //   ...
 //   if (!kNoSync.Fires()) status = file->Sync();
 //
-// A mishap is a fault that the code has to survive, such as a lost answer or a batch that is cut
-// short. A bug makes the code break a promise, and the simulator has to notice the broken promise.
-// A Chooser decides which points fire. Only the simulator sets a Chooser. Without a Chooser no
-// point fires, and Fires() costs a load and a branch. Code that runs for every op has no fault
-// points.
+// A mishap (kMishap) is a fault that the code has to survive, such as a lost answer or a batch that
+// is cut short. A bug (kBug) makes the code violate its contract, and the simulator's checks have
+// to detect that. A Chooser decides which points fire; only the simulator sets one. Without a
+// Chooser no point fires, and Fires() costs a load and a branch. Code that runs for every op has no
+// fault points.
 //
 // Points have static storage duration. Thread-safe except for SetChooser.
 #pragma once
@@ -45,7 +45,7 @@ class FaultPoint {
   const char* name() const { return name_; }
   const char* what() const { return what_; }
 
-  // Lists the points of this program.
+  // Returns all fault points that are linked into this program.
   static std::vector<const FaultPoint*> All() {
     std::vector<const FaultPoint*> all;
     for (const FaultPoint* point = last_; point != nullptr; point = point->next_) {

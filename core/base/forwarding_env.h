@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ForwardingEnv: passes every call on to another Env. Derive from it to replace the clock or a few
-// of the calls.
+// ForwardingEnv: passes every call on to another Env. A class that replaces only the clock or a few
+// other calls derives from this class.
 #pragma once
 
 #include <memory>

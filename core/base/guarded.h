@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Guarded: calls a function and turns an exception into a Status. A standard container throws if
-// memory runs out, and one graph must not end the whole process.
+// there is no memory, and such a failure in one graph must not end the whole process.
 #pragma once
 
 #include <exception>
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Returns the Status that fn() returns. If fn() throws a LoopEnded, returns the status in it; for
-// other exceptions ResourceExhausted or Internal.
+// Returns the Status that fn() returns. If fn() throws, returns the status in a LoopEnded,
+// ResourceExhausted for std::bad_alloc, and Internal for any other std::exception.
 template <class Fn>
 Status Guarded(Fn&& fn) {
   try {

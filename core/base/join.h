@@ -20,8 +20,9 @@ namespace penstock {
 
 //   auto join = std::make_shared<Join>(std::move(done));
 //   for (Worker& worker : workers) worker.Start(Join::Part(join));
-// Calls `done` with the first error, or OK, when all parts have been called and `join` has been
-// released.
+// The destructor calls `done`, with the first error of the parts, or OK. Each part holds a
+// reference to the Join until it has been called, so `done` runs when all parts have been called
+// and the last shared_ptr is gone.
 class Join {
  public:
   explicit Join(Done done) : done_(std::move(done)) {}
@@ -44,7 +45,7 @@ class Join {
 
 class Wait {
  public:
-  // `what` completes "waits for ..." in a list of the waits. The text must never be freed.
+  // `what` completes "waits for ..." in a simulation's list of waits. It must never be freed.
   Wait(Scheduler& scheduler, const char* what) : ended_condition_(scheduler, what) {}
 
   // Returns the continuation to pass to the operation. REQUIRES: Get is called before the Wait is

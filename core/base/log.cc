@@ -127,7 +127,7 @@ std::string JsonOf(const LogLine& line, const std::string& task, int64_t wall_mi
 class Logger {
  public:
   static Logger& Process() {
-    static Logger* const logger = new Logger;  // may be used while the process ends
+    static Logger* const logger = new Logger;  // never destroyed: used until the process ends
     return *logger;
   }
 
@@ -151,8 +151,8 @@ class Logger {
 
   void Write(const LogLine& line) {
     if (line.level == LogLevel::kOff || !logger_->should_log(LevelOf(line.level))) return;
-    // The real clock, also in a simulation: only people read the lines, beside those of other
-    // processes.
+    // Uses the real clock even in a simulation: only people read the lines, and compare them with
+    // the lines of other processes.
     const int64_t wall_micros = Env::Real().WallMicros();
     MutexLock lock(mu_);
     const std::string task = line.task.empty() ? task_ : ShortTask(line.task);
@@ -182,7 +182,7 @@ class Logger {
   }
 
   std::shared_ptr<spdlog::logger> logger_;
-  Mutex mu_;  // also keeps lines in the order of their times
+  Mutex mu_;  // also held from reading the clock to writing the line: lines are in order of time
   LogOptions options_ ABSL_GUARDED_BY(mu_);
   std::string task_ ABSL_GUARDED_BY(mu_);
   LogLimiter limiter_ ABSL_GUARDED_BY(mu_);

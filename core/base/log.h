@@ -47,10 +47,10 @@ std::string Name(LogLevel level);
 
 LogOptions CurrentLogOptions();
 void SetLogOptions(const LogOptions& options);
-// Returns `defaults` with the fields replaced that environment variables set. InvalidArgument names
-// the variable.
+// Returns `defaults`, with each field replaced for which an environment variable is set.
+// InvalidArgument names a variable with an invalid value.
 StatusOr<LogOptions> LogOptionsOfEnvironment(const LogOptions& defaults);
-// Sets the task of lines that name none: "/job:worker/task:0".
+// Sets the task for lines whose `task` is empty: "/job:worker/task:0".
 void SetLogTask(const std::string& task);
 
 struct LogField {
@@ -65,9 +65,9 @@ struct LogLine {
   const char* event;  // what happened, for programs: "session_made"
   std::string text;   // the event for people, without the task and without a full stop
   std::vector<LogField> fields = {};
-  // If true, the first ten lines with this task and event are written, then one every ten seconds,
-  // with the number of lines left out before it. Set it for events that a client, or a step in a
-  // loop, can cause any number of times.
+  // If true, Log writes the first ten lines with this task and event, and then one every ten
+  // seconds, with the number of lines left out before it. Set this for events that a client, or a
+  // step in a loop, can cause any number of times.
   bool limited = false;
 };
 void Log(const LogLine& line);

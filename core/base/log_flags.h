@@ -8,7 +8,7 @@
 namespace penstock {
 
 // Adds --log_format and --log_level, which override the environment. An invalid value, in a flag or
-// in the environment, raises CLI::ParseError. Uses the app's preparse_callback.
+// in the environment, makes app.parse throw a CLI::ParseError. Uses the app's preparse_callback.
 void AddLogFlags(CLI::App& app);
 
 // Puts this process's log settings into the environment, so that child processes use them.

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Returns the error, or "".
+// Parses the flags. Returns the error's text; "" if there is none.
 std::string Parse(std::vector<std::string> reversed_flags) {
   CLI::App app;
   AddLogFlags(app);

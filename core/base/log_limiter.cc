@@ -21,7 +21,7 @@ std::optional<int64_t> LogLimiter::Admit(const std::string& key, int64_t now_ns)
   return std::exchange(seen.left_out, 0);
 }
 
-// Drops the keys that have been quiet for so long that their full allowance is back. If the table
+// Drops the keys whose allowance has grown back to its maximum since their last line. If the table
 // is still full, drops all keys.
 void LogLimiter::DropIdleKeys(int64_t now_ns) {
   std::erase_if(seen_, [now_ns](const auto& entry) {

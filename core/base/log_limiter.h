@@ -16,8 +16,8 @@ class LogLimiter {
   static constexpr int64_t kPauseNanos = 10'000'000'000;
   static constexpr size_t kKeysMax = 1'000;
 
-  // Returns nullopt if a line of `key` must be left out at `now_ns`, a monotonic time; else the
-  // number of lines of that key left out since the last written one.
+  // Returns nullopt if a line of `key` at `now_ns` (monotonic) must be left out; else the number of
+  // lines of that key that were left out since the last written one.
   std::optional<int64_t> Admit(const std::string& key, int64_t now_ns);
 
  private:

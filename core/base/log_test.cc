@@ -140,7 +140,7 @@ TEST(LogLimiterTest, RemembersABoundedNumberOfKeys) {
   for (int i = 0; i < LogLimiter::kBurst; ++i) EXPECT_EQ(limiter.Admit("loud", 0), 0);
   for (size_t i = 1; i < LogLimiter::kKeysMax; ++i) (void)limiter.Admit(StrCat(i), 0);
   EXPECT_EQ(limiter.Admit("loud", 1), std::nullopt);
-  // One key too many: the keys that have been quiet for long are dropped.
+  // With one key too many, the limiter drops the keys without a line for a long time.
   EXPECT_EQ(limiter.Admit("new", 1000 * kSecond), 0);
   EXPECT_EQ(limiter.Admit("loud", 1000 * kSecond), 0);
 }

@@ -15,9 +15,9 @@ namespace penstock {
 // component of the path. Directories that do not exist or cannot be read count as empty.
 std::vector<std::string> MatchFiles(Env& env, const std::string& pattern);
 
-// Returns PermissionDenied if the directory in front of the pattern's first wildcard is outside of
-// a RootedEnv's directory, else OK. Callers that find no match call this function, so that the user
-// learns the reason.
+// Returns PermissionDenied if `env` is a RootedEnv and the directory in front of the pattern's
+// first wildcard is outside of its directory, else OK. Call this if MatchFiles finds nothing, so
+// that the user learns the reason.
 Status CheckPattern(Env& env, const std::string& pattern);
 
 }  // namespace penstock

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mutex, SharedMutex: the standard library's mutexes with annotations, from which clang checks at
-// compile time that guarded members are used under their lock (tools/lint). They compile to the
-// same code as the standard library's.
+// Mutex, SharedMutex: the standard library's mutexes with annotations. With these, clang checks at
+// compile time that code uses guarded members only under their lock (tools/lint). The wrappers
+// compile to the same code as the standard library's mutexes.
 //
 //   class Counter {
 //    public:
@@ -16,9 +16,9 @@
 //     int sum_ ABSL_GUARDED_BY(mu_) = 0;
 //   };
 //
-// A helper that needs the lock says ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_). A lambda counts as a
-// separate function: if it runs under the lock, it needs the same annotation, between its
-// parameters and its body.
+// A helper function that expects its caller to hold the lock is annotated with
+// ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_). A lambda counts as a separate function: if it runs under the
+// lock, it needs the same annotation, between its parameters and its body.
 #pragma once
 
 #include <mutex>
@@ -32,8 +32,8 @@ class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock(); }
-  // Does nothing. Tells the analysis that the mutex is held, if a caller that it cannot see has
-  // locked it.
+  // Does nothing at run time. Tells clang's analysis that a caller, which it cannot see, has locked
+  // the mutex.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:

@@ -139,8 +139,9 @@ StatusOr<std::unique_ptr<RootedEnv>> RootedEnv::Create(Env& base, const std::str
                         "; keeping ops inside of a directory takes Linux 5.6, and a container "
                         "that allows the call"));
   }
-  const Handle probed(probe);
-  if (!base.FileExists(probed.path())) return wrong("there is no /proc, which this flag needs");
+  const Handle probe_handle(probe);
+  if (!base.FileExists(probe_handle.path()))
+    return wrong("there is no /proc, which this flag needs");
   const int kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (kept < 0) return wrong(std::strerror(errno));
   return std::unique_ptr<RootedEnv>(new RootedEnv(base, flag, std::move(roots), kept));

@@ -42,8 +42,8 @@ class RootedEnv final : public ForwardingEnv {
 
  private:
   class Handle;
-  // A handle of the directory that holds an entry, and the path under which `base_` finds the
-  // entry.
+  // A file or directory by its parent: a handle of the parent directory, and the path under which
+  // `base_` finds the file.
   struct Entry;
 
   RootedEnv(Env& base, std::string flag, std::vector<std::string> roots, int fd)
@@ -67,7 +67,7 @@ class RootedEnv final : public ForwardingEnv {
 
   Env& base_;
   const std::string flag_;
-  // Each root as it was given and as resolved, without a '/' at the end.
+  // The root directory as the caller gave it, and with symbolic links resolved; no '/' at the end.
   const std::vector<std::string> roots_;
   const int fd_;
 };

@@ -4,10 +4,10 @@
 // that the same code runs on the threads of the machine (ThreadPool) and, under a simulated clock,
 // in one thread (core/base/sim).
 //
-// Condition: blocks code until another closure has changed something. Every such wait must use a
-// Condition and hold no mutex except the one passed to it. A simulation can then run another
-// closure meanwhile, and can list all waits when nothing is left to run. (CondVar is for waits that
-// end without another closure.)
+// Condition: blocks a thread until another closure has changed something. Every such wait must use
+// a Condition, and hold no mutex except the one that it passes to the Condition. Then a simulation
+// can run another closure during the wait, and can list all waits if no closure can run any more.
+// (CondVar is for waits that do not depend on another closure.)
 //
 // Thread-safe. A deadline is a time on the scale of NowNanos() of the Env that belongs to the
 // scheduler: Env::Real() for ThreadPool.
@@ -29,7 +29,8 @@ namespace penstock {
 
 class Condition;
 
-// A thread that Scheduler::StartThread has started. The destructor waits for its end.
+// A thread that Scheduler::StartThread has started. The destructor waits until the thread has
+// ended.
 class Thread {
  public:
   virtual ~Thread() = default;
@@ -49,21 +50,21 @@ class Scheduler {
   // Returns how many closures can run at the same time.
   virtual int num_threads() const = 0;
 
-  // Runs `closure` soon, on another thread. The closure must not block for long: waits for files or
-  // other processes are asynchronous, or run on a thread of their own.
+  // Runs `closure` soon, on another thread. The closure must not block for long: to wait for a file
+  // or another process, it must use an asynchronous call, files() or StartThread.
   virtual void Schedule(Closure closure) = 0;
 
   // Returns the scheduler for closures that wait for files. It has a few threads, separate from
-  // those that compute.
+  // those of this scheduler.
   virtual Scheduler& files() = 0;
 
-  // Runs `body`, which may block, on a new thread. `name` shows in debuggers and traces.
+  // Runs `body`, which may block, on a new thread. Debuggers and traces show `name`.
   virtual std::unique_ptr<Thread> StartThread(const std::string& name, Closure body) = 0;
 
-  // Calls fn(begin, end) on disjoint ranges that cover [0, total), on this thread and on threads
-  // that are free, and returns when all calls have returned. Work of less than about 10 us in total
-  // runs on this thread in one call. `cost_ns` is the rough cost of one unit. A closure may call
-  // it: the caller takes part in the work, so it cannot deadlock.
+  // Calls fn(begin, end) on disjoint ranges that cover [0, total), on this thread and on idle
+  // threads, and returns when all calls have returned. `cost_ns` is a rough estimate of the time
+  // for one index; work of less than about 10 us in total runs on this thread in one call. Closures
+  // may call ParallelFor: the calling thread takes part in the work, so no deadlock is possible.
   void ParallelFor(int64_t total, double cost_ns, Range fn) {
     if (total <= 0) return;
     if (total == 1 || static_cast<double>(total) * cost_ns < 2 * kShareNanosMin) {
@@ -72,20 +73,20 @@ class Scheduler {
     Split(total, cost_ns, fn);
   }
 
-  // Polls `ready` for up to `limit`, if another core is expected to make it true at once. Returns
-  // the last result of `ready`.
+  // Polls `ready` for up to `limit`. For conditions that another core will probably make true at
+  // once. `habit` may limit the polling to a single test. Returns the last result of `ready`.
   virtual bool Spin(SpinHabit& habit, std::chrono::nanoseconds limit,
                     absl::FunctionRef<bool()> ready) = 0;
 
   // Blocks this thread until `time_ns`; under a simulated clock, other closures run meanwhile.
-  // `what` completes "waits for ...", as for a Condition. REQUIRES: the caller holds no mutex.
+  // `what` has the same meaning as for a Condition. REQUIRES: the caller holds no mutex.
   void SleepUntil(int64_t time_ns, const char* what);
 
  protected:
   friend class Condition;
 
-  // The minimum work, in nanoseconds, for which another thread joins a loop. For less work, waking
-  // the thread costs more than it saves.
+  // The minimum work, in nanoseconds, for which one more thread may join a loop. For less work,
+  // waking the thread costs more than it saves.
   static constexpr double kShareNanosMin = 5'000;
 
   // Implements ParallelFor for a loop with enough work for several threads. REQUIRES: total >= 2,
@@ -107,7 +108,7 @@ class Condition {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  // `what` completes "waits for ..." in a list of the waits. The text must never be freed.
+  // `what` completes "waits for ..." in a simulation's list of waits. It must never be freed.
   Condition(Scheduler& scheduler, const char* what) : scheduler_(scheduler), what_(what) {}
   Condition(const Condition&) = delete;
   Condition& operator=(const Condition&) = delete;
@@ -116,7 +117,7 @@ class Condition {
   // `mu`.
   template <class Ready>
   void Wait(Mutex& mu, Ready ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu)
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {  // `ready` names the mutex by another expression
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {  // because the annotation of `ready` names its own `mu_`
     while (!ready()) scheduler_.Wait(*this, mu, kNever);
   }
   // Does the same as Wait, but also returns when `deadline_ns` has passed. Returns what `ready`
@@ -129,8 +130,8 @@ class Condition {
     }
     return true;
   }
-  // Makes all waiters test their condition again. Call it after a change that was made with the
-  // mutex held.
+  // Makes all waiters test their condition again. Call this after a change that was made while the
+  // caller held the mutex.
   void NotifyAll() { scheduler_.Notify(*this); }
 
   const char* what() const { return what_; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spinning: polling for a moment before blocking, because waking a thread costs 50 to 100 us on
-// virtual machines. Only schedulers of real threads use this file; other code calls
-// Scheduler::Spin, which does nothing in a simulation.
+// Spinning: a thread polls for a short time before it blocks, because waking a blocked thread costs
+// 50 to 100 us on virtual machines. Only schedulers of real threads use this file; other code calls
+// Scheduler::Spin, which tests only once in a simulation.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ inline void Pause() {
 #endif
 }
 
-// Polls `ready`. Returns true as soon as it does, false after `limit`.
+// Polls `ready`. Returns true as soon as `ready` returns true, false after `limit`.
 template <class Ready>
 bool SpinUntil(Ready ready, std::chrono::nanoseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -30,9 +30,10 @@ bool SpinUntil(Ready ready, std::chrono::nanoseconds limit) {
   return false;
 }
 
-// Learns at which places of the code spinning is in vain, because the awaited change comes from
-// another task, or from a core that other threads use. After several failures in a row, a thread
-// spins at that place only now and then. Use one object per thread and place (thread_local).
+// Learns at which places of the code spinning is useless, because the awaited change comes from
+// another task, or from a core that other threads use. After kFailuresMax failures in a row, a
+// thread spins there only every kTryEach-th time. Use one object per thread and place
+// (thread_local).
 class SpinHabit {
  public:
   template <class Ready>
@@ -48,7 +49,7 @@ class SpinHabit {
 
  private:
   static constexpr unsigned kFailuresMax = 4, kTryEach = 16;
-  unsigned failures_in_row_ = 0;  // failed attempts in a row
+  unsigned failures_in_row_ = 0;  // how often in succession spinning was useless
 };
 
 }  // namespace penstock

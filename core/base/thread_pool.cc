@@ -22,10 +22,10 @@ namespace {
 
 // The time for which an idle thread spins before it blocks: about as long as waking it would take.
 constexpr auto kSpin = std::chrono::microseconds(50);
-// Blocks per thread and loop: enough to even out threads that were delayed.
+// Blocks per thread and loop: enough that the other threads can take the blocks of a delayed one.
 constexpr int64_t kBlocksPerThread = 4;
-// The longest block of a watched loop. It may well take ten times as long, because kernels only
-// guess their costs.
+// The longest block of a watched loop, by the estimated cost. A block may really take ten times
+// longer, because kernels estimate their costs only roughly.
 constexpr double kWatchedBlockNanosMax = 2e6;
 
 // Sets the name that debuggers show. The system keeps 15 characters.
@@ -56,9 +56,9 @@ struct Loop {
   absl::FunctionRef<void(int64_t, int64_t)> fn;
   const int64_t total;
   const int64_t block;
-  const LoopWatch* const watch;  // or null
+  const LoopWatch* const watch;  // null: the loop is not watched
   int wanted;                    // threads that may still join; guarded by the pool's lock
-  std::atomic<int64_t> next{0};  // first unit that no thread has taken
+  std::atomic<int64_t> next{0};  // the first index that no thread has taken
   std::atomic<int> helpers{0};   // threads that joined and have not left; changed under the lock
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // the exception of the thread that has set `failed`
@@ -148,7 +148,7 @@ Scheduler& Scheduler::Real() {
   return threads;
 }
 
-// The process has one pool with few threads: more threads would only make a disk seek more.
+// The process has one pool for files, with few threads: more would only make a disk seek more.
 Scheduler& ThreadPool::files() {
   static ThreadPool& files = *new ThreadPool("files", 4);
   return files;
@@ -189,8 +189,8 @@ void ThreadPool::Split(int64_t total, double cost_ns, Range fn) {
   const bool watched = watch != nullptr && static_cast<double>(total) > watched_block;
   if (parts < 2 && !watched) return fn(0, total);
 
-  // A block is at least a fifth of a thread's minimum share, so that the cost of taking it does not
-  // matter.
+  // A block takes at least a fifth of a thread's minimum work (kShareNanosMin), so that the cost of
+  // taking a block is negligible.
   const int64_t block_min = static_cast<int64_t>(kShareNanosMin / 5 / cost_ns) + 1;
   const int64_t blocks = parts * kBlocksPerThread;
   int64_t block = std::max((total + blocks - 1) / blocks, block_min);

@@ -6,7 +6,8 @@
 // on virtual machines waking a sleeping core costs 50-100 us, more than most ops. Thread-safe. The
 // destructor runs the queued closures, then joins the threads.
 //
-// LoopWatch, WatchedLoops: end the long loops of a thread early if their step has ended:
+// LoopWatch, WatchedLoops: end the long ParallelFor loops of a thread early if the thread's step
+// has ended:
 //
 //   const WatchedLoops watched(&step);   // the executor, once per thread and step
 //   ... kernels: ParallelFor may throw LoopEnded, which Guarded turns into a Status ...
@@ -25,18 +26,18 @@ namespace penstock {
 
 class LoopWatch {
  public:
-  // Returns OK while the loops should continue. Any thread of a loop may call it, between two
-  // blocks of the loop; a block takes a few milliseconds if the caller's cost per unit is about
-  // right.
+  // Returns OK while the loops should continue. Any thread of a loop calls it between two blocks of
+  // the loop. A block takes a few milliseconds if the `cost_ns` of the ParallelFor is about right.
   virtual Status CheckContinues() const = 0;
 
  protected:
   ~LoopWatch() = default;
 };
 
-// While it lives, the loops that this thread begins are watched, in all threads that run parts of
-// them. Scopes nest like calls. If the watch is null, loops run to their end. A loop that changes
-// shared data in place needs that.
+// While this object lives, each ParallelFor that its thread begins ends early if `watch` says so,
+// in all threads that run parts of the loop. Objects nest: the destructor restores the enclosing
+// one's watch. With a null watch, loops always run to their end, which a loop that changes shared
+// data in place needs.
 class WatchedLoops {
  public:
   explicit WatchedLoops(const LoopWatch* watch) : outer_(std::exchange(current_, watch)) {}
@@ -63,7 +64,7 @@ class LoopEnded final : public std::exception {
 
 class ThreadPool final : public Scheduler {
  public:
-  // `num_threads` is the number of threads; 0: one per core. `name` shows in debuggers and traces.
+  // `num_threads` is the number of threads; 0: one per core. Debuggers and traces show `name`.
   ThreadPool(const std::string& name, int num_threads);
   ~ThreadPool() override;
   ThreadPool(const ThreadPool&) = delete;

@@ -17,7 +17,8 @@
 namespace penstock {
 namespace {
 
-// Nanoseconds per unit: enough that the pool always shares the loop among threads.
+// The cost of one index, in nanoseconds: large enough that the pool always splits the loop among
+// threads.
 constexpr double kExpensive = 1e6;
 
 TEST(ThreadPool, RunsEverythingBeforeItEnds) {
@@ -182,7 +183,7 @@ TEST(ParallelFor, AnExceptionIsTheCallers) {
   EXPECT_EQ(units, 100);
 }
 
-// Loops inside loops, on pool threads and others, all at once.
+// Runs nested loops on several threads at once, of which some belong to the pool.
 TEST(ParallelFor, NestsWithoutDeadlock) {
   std::atomic<int64_t> units{0};
   {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Limits timeouts, which clients give as any 64-bit number of milliseconds, so that computing a
-// deadline does not overflow.
+// Limits timeouts so that computing a deadline does not overflow: a client may send any 64-bit
+// number of milliseconds.
 #pragma once
 
 #include <algorithm>

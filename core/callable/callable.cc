@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// One run: the data of its step. Passes the cancellation of its CallPlace on to the step's own.
+// The data of the step of one run. Cancels the step when the CallPlace's cancellation is cancelled.
 class Run {
  public:
   Run(const CallPlace& place, std::vector<Tensor> args, size_t results)
@@ -102,7 +102,7 @@ class GraphCall final : public Callable::Call {
     return true;
   }
 
-  const std::shared_ptr<const Callable> callable_;  // owns the device
+  const std::shared_ptr<const Callable> callable_;  // keeps the device alive
   const std::shared_ptr<Executor> executor_;
 };
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Callable: a function of a graph's library, compiled for one CPU, that a kernel calls while the
-// kernel runs. Call: the state of one user of a Callable (random numbers, other stateful kernels).
+// Callable: a function of a graph's library, compiled for one CPU device, that a kernel calls while
+// the kernel runs. Call: the state of one user of a Callable (random numbers, other stateful
+// kernels).
 //
 //   ASSIGN_OR_RETURN(auto callable, Callable::Make({.library = ..., .function = f, ...}));
 //   ASSIGN_OR_RETURN(auto call, callable->NewCall());
 //   RETURN_IF_ERROR(call->Run(place, {x}, &results));
 //
-// A run is a step of its own. The step or the resource that starts it gives its CallPlace. An error
-// of the run is returned as its status, and does not end the step that started the run. Cancelling
-// the CallPlace ends the run. Both classes are thread-safe. A Call may run several times at once,
-// and must outlive its runs.
+// A run is a step of its own, in a CallPlace that the caller's step or resource provides. Run
+// returns an error of the run as its status; the error does not end the step that started the run.
+// If CallPlace::cancellation is cancelled, the run ends. Both classes are thread-safe. Several runs
+// of one Call may overlap. A Call must outlive its runs.
 #pragma once
 
 #include <functional>
@@ -43,9 +44,9 @@ class Callable : public std::enable_shared_from_this<Callable> {
     const FunctionName& function;  // with the values of its attributes
     const std::string& device;     // full name, of a CPU
     Scheduler* threads = nullptr;  // borrowed by the Callable and its Calls
-    Env* env = nullptr;            // borrowed, as `threads`
+    Env* env = nullptr;            // borrowed by the Callable and its Calls
   };
-  // Compiles the function. Errors name it and say what is wrong with it.
+  // Compiles the function. Errors name the function and say what is wrong with it.
   static StatusOr<std::shared_ptr<const Callable>> Make(const Spec& spec);
   virtual ~Callable() = default;
 
@@ -67,11 +68,11 @@ class Callable : public std::enable_shared_from_this<Callable> {
   const std::string& name() const { return name_; }
   const std::vector<DType>& arg_types() const { return arg_types_; }
   const std::vector<DType>& result_types() const { return result_types_; }
-  // Returns whether a kernel of the function may wait for an event outside the call, such as an
-  // enqueue.
+  // Returns whether a kernel of the function may wait for an event outside of the call, such as an
+  // enqueue by another node.
   bool waits() const { return waits_; }
-  // Returns the index of an argument for each result, if the function only passes arguments on as
-  // its results; else an empty vector.
+  // If the function only passes arguments on as its results, returns for each result the index of
+  // the argument; else returns an empty vector.
   const std::vector<int>& passed_on() const { return passed_on_; }
 
  protected:

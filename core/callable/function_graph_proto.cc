@@ -43,7 +43,7 @@ StatusOr<FunctionGraph> FunctionGraph::Make(const std::string& library,
   }
   ASSIGN_OR_RETURN(const FunctionProto* const found, Find(def.library(), function.name));
   const Attrs parameters = function.attrs == nullptr ? Attrs() : *function.attrs;
-  FunctionGraph made{.graph = Graph(Registry::Global())};
+  FunctionGraph result{.graph = Graph(Registry::Global())};
 
   tensorflow::NodeDef call;
   call.set_name(kResults);
@@ -52,19 +52,19 @@ StatusOr<FunctionGraph> FunctionGraph::Make(const std::string& library,
   for (const ArgProto& arg : found->signature().input_arg()) {
     ASSIGN_OR_RETURN(const DType type, TypeOf(arg, parameters));
     tensorflow::NodeDef& node = *def.add_node();
-    node.set_name(Parameter(static_cast<int>(made.arg_types.size())));
+    node.set_name(Parameter(static_cast<int>(result.arg_types.size())));
     node.set_op("Placeholder");
     AttrToProto(AttrValue(type), &(*node.mutable_attr())["dtype"]);
     call.add_input(node.name());
-    made.arg_types.push_back(type);
+    result.arg_types.push_back(type);
   }
   *def.add_node() = std::move(call);
   for (const ArgProto& arg : found->signature().output_arg()) {
     ASSIGN_OR_RETURN(const DType type, TypeOf(arg, parameters));
-    made.result_types.push_back(type);
+    result.result_types.push_back(type);
   }
-  RETURN_IF_ERROR(ImportGraph(def, &made.graph));
-  return made;
+  RETURN_IF_ERROR(ImportGraph(def, &result.graph));
+  return result;
 }
 
 }  // namespace penstock

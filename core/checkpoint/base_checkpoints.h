@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints that hold changes only. Such a checkpoint has string scalars whose names end in
-// kBaseSuffix. Each holds the file name of the older checkpoint, in the same directory, to which
-// the changes are to be applied; an empty string means that this checkpoint has complete values.
+// Checkpoints that hold only changes since an older checkpoint, their base. Such a checkpoint has
+// string scalars with names that end in kBaseSuffix. The value of each is the file name of the
+// base, in the same directory; an empty string means that this checkpoint has complete values.
 #pragma once
 
 #include <string>
@@ -15,13 +15,14 @@ namespace penstock {
 
 inline constexpr char kBaseSuffix[] = "/base_checkpoint";
 
-// Returns the prefix of the checkpoint that `prefix` builds on; empty if it is complete. DataLoss
-// if a tensor that names the base is not a string scalar with one file name, or if several bases
-// are named.
+// Returns the prefix of the base of the checkpoint `prefix`; empty if the checkpoint is complete.
+// DataLoss if a tensor that names the base is not a string scalar with one file name, or if the
+// tensors name several bases.
 StatusOr<std::string> BaseOf(Env& env, const std::string& prefix);
-// Returns the prefixes of a complete checkpoint and those that build on it, up to `prefix`.
-// NotFound if one of them is missing, DataLoss if one is damaged or builds on itself. Verifies only
-// what it reads.
+// Returns the prefixes of the checkpoints that are needed to restore `prefix`: a complete
+// checkpoint, then each checkpoint that has the one before as its base, up to `prefix`. NotFound if
+// one is missing, DataLoss if one is damaged or the bases form a cycle. Verifies only the bytes
+// that it reads.
 StatusOr<std::vector<std::string>> ChainOf(Env& env, const std::string& prefix);
 
 }  // namespace penstock

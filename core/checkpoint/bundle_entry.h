@@ -14,7 +14,8 @@
 
 namespace penstock {
 
-// The place of one tensor's bytes. A tensor that was saved in slices has no bytes in its own entry.
+// The place of one tensor's bytes in the data files. The entry of a tensor that was saved in slices
+// has no bytes; the entries of its slices have them.
 struct BundleEntry {
   DType dtype = DType::kInvalid;
   Shape shape;
@@ -22,18 +23,18 @@ struct BundleEntry {
   int64_t offset = 0;
   int64_t size = 0;  // bytes
   uint32_t masked_crc = 0;
-  std::vector<TensorSlice> slices;  // each with an entry of its own, under SliceKey
+  std::vector<TensorSlice> slices;  // each has an entry of its own, under the key SliceKey(...)
 };
 
 std::string SerializeBundleEntry(const BundleEntry& entry);
-// Parses an entry. DataLoss says what is malformed; Unimplemented for types that cannot be saved.
-// Checks each field by itself, and that the size fits dtype and shape.
+// Parses an entry. Checks each field by itself, and that the size fits dtype and shape. DataLoss
+// says what is malformed; Unimplemented for types that cannot be saved.
 StatusOr<BundleEntry> ParseBundleEntry(string_view bytes);
 
 // Returns the value that an index has under the empty key.
 std::string SerializeBundleHeader(int num_shards);
-// Returns the number of shards; DataLoss if the header is malformed, Unimplemented for big-endian
-// data and for versions later than ours.
+// Returns the number of shards. DataLoss if the header is malformed; Unimplemented for big-endian
+// data and for format versions later than 1.
 StatusOr<int> ParseBundleHeader(string_view bytes);
 
 // Return "prefix.index" and "prefix.data-00002-of-00004".

@@ -36,7 +36,7 @@ Status CheckSize(const BundleEntry& entry) {
 std::string SerializeBundleEntry(const BundleEntry& entry) {
   tensorflow::BundleEntryProto proto;
   proto.set_dtype(static_cast<tensorflow::DataType>(Number(entry.dtype)));
-  SavedShapeToProto(entry.shape, proto.mutable_shape());  // for a scalar, too
+  SavedShapeToProto(entry.shape, proto.mutable_shape());  // present even for a scalar
   proto.set_shard_id(entry.shard);
   proto.set_offset(entry.offset);
   proto.set_size(entry.size);

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// A real index needs some hundred bytes per entry.
+// The maximum size of an index. A real index has some hundred bytes per tensor.
 constexpr int64_t kIndexBytesMax = int64_t{1} << 30;
 // REQUIRES: the slice has been checked.
 TensorSlice BoxOf(const TensorSlice& slice, const Shape& shape) {
@@ -99,7 +99,8 @@ Status BundleReader::CheckSlices(const std::string& name, const BundleEntry& ent
   return CheckOwnBytes(name, entry);
 }
 
-// Checks that slices do not share bytes. Otherwise a small file could hold a tensor of any size.
+// Checks that slices do not share bytes. If they could, a small file could claim to hold a tensor
+// of any size.
 Status BundleReader::CheckOwnBytes(const std::string& name, const BundleEntry& entry) const {
   std::vector<const BundleEntry*> parts;
   for (const TensorSlice& slice : entry.slices) {

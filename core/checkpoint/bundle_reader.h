@@ -3,8 +3,8 @@
 // BundleReader: reads a checkpoint in TensorFlow's V2 format (FORMAT.md), complete tensors or
 // slices.
 //
-// Opening verifies the whole index; reading a tensor verifies the tensor's checksum.
-// Thread-safe after Open: the index does not change, and data files are opened under a lock.
+// Open verifies the whole index; reading a tensor verifies the tensor's checksum. Thread-safe after
+// Open: the index does not change, and data files are opened under a lock.
 #pragma once
 
 #include <map>
@@ -29,8 +29,8 @@ class BundleReader final : public CheckpointReader {
   // must outlive the reader. Data files are opened when they are needed.
   static StatusOr<std::unique_ptr<BundleReader>> Open(Env& env, std::string prefix);
 
-  // Returns the status with which Open would read an index with these contents. Writers call it, so
-  // that they never publish an index that readers reject.
+  // Returns the status that Open would return for an index with these contents. Writers call this,
+  // so that they never publish an index that readers reject.
   static Status CheckIndex(Env& env, string_view contents);
 
   int num_shards() const { return num_shards_; }
@@ -55,7 +55,7 @@ class BundleReader final : public CheckpointReader {
   Status Verify(string_view name) const;
 
  private:
-  // A part of a tensor, the box `box`, and the entry that says which bytes of the files hold it.
+  // A part of a tensor: the elements in `box`, and the entry that says where their bytes are.
   struct Part {
     const BundleEntry* entry;
     TensorSlice box;

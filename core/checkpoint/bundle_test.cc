@@ -210,7 +210,7 @@ TEST(Bundle, MisuseIsAnError) {
   EXPECT_EQ(BundleReader::Open(env, Prefix("none")).status().code(), StatusCode::kNotFound);
 }
 
-// A writer that was given names or slices that readers reject publishes nothing.
+// If a writer gets names or slices that readers reject, it publishes nothing.
 TEST(Bundle, WhatNoReaderUnderstandsIsNotPublished) {
   const Tensor two = Counting<float>({2});
   const struct {

@@ -6,9 +6,10 @@
 //   RETURN_IF_ERROR(writer->Add("w", w));
 //   RETURN_IF_ERROR(writer->Finish());
 //
-// Files are written under temporary names, synced, and renamed, the index last. A writer that
-// fails, or is destroyed unfinished, removes its files. An older checkpoint with the same prefix is
-// removed only when the new one is safely on the disk. Errors of the disk are sticky.
+// The writer writes files under temporary names, syncs them, and renames them, the index last. A
+// writer that fails, or is destroyed unfinished, removes its files. It removes an older checkpoint
+// with the same prefix only when the new one is safely on the disk. After an error of the disk,
+// every call returns this error.
 #pragma once
 
 #include <map>

@@ -3,10 +3,10 @@
 // CheckpointReader: reads the tensors of a checkpoint in either of TensorFlow's formats
 // (FORMAT.md).
 //
-// Every tensor that it returns has been verified. The files may be hostile. So memory for a tensor
-// is allocated only if the file is large enough to hold the tensor; in a V1 file, which may be
-// compressed, a byte can hold up to 22 elements. Thread-safe. Errors are DataLoss if the files are
-// damaged, and name file and tensor.
+// A reader verifies every tensor before it returns the tensor. The files may be hostile, so a
+// reader allocates memory for a tensor only if the file is large enough to hold it; in a V1 file,
+// which may be compressed, a byte can hold up to 22 elements. Thread-safe. If the files are
+// damaged, functions return a DataLoss that names file and tensor.
 #pragma once
 
 #include <memory>
@@ -41,9 +41,9 @@ class CheckpointReader {
   virtual StatusOr<Tensor> ReadSlice(string_view name, const TensorSlice& slice,
                                      Allocator& allocator) const = 0;
 
-  // Returns the whole tensor, or the slice that a RestoreV2 node denotes by "4 3 0,2:-".
-  // InvalidArgument if the saved tensor's type is not `dtype`, or its shape differs from the one in
-  // the text.
+  // Returns the whole tensor if `shape_and_slice` is empty, else the slice that it describes in the
+  // form of RestoreV2: "4 3 0,2:-". InvalidArgument if the saved tensor's type is not `dtype`, or
+  // its shape differs from the one in the text.
   StatusOr<Tensor> ReadAs(DType dtype, string_view name, string_view shape_and_slice,
                           Allocator& allocator) const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads and writes the text file "checkpoint" of a directory, which lists the checkpoints that a
-// training run has written. It is written after the checkpoint that it names.
+// training run has written. A saver writes it after the checkpoint that it names as the latest.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Prefixes are as in the file: absolute, or relative to its directory.
+// Prefixes are as in the file: absolute, or relative to the file's directory.
 struct CheckpointState {
   std::string latest;
   std::vector<std::string> all;    // oldest first
@@ -20,7 +20,7 @@ struct CheckpointState {
   double last_preserved_timestamp = 0;
 };
 
-// Reads the directory's file. NotFound if it has none; DataLoss if it cannot be parsed.
+// Reads the file of a directory. NotFound if there is no file; DataLoss if it cannot be parsed.
 StatusOr<CheckpointState> ReadCheckpointState(Env& env, const std::string& directory);
 // Writes atomically: a reader sees the old file or the new one.
 Status WriteCheckpointState(Env& env, const std::string& directory, const CheckpointState& state);

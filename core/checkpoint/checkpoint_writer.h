@@ -18,14 +18,15 @@ class CheckpointWriter {
   // cannot be saved.
   virtual Status Add(string_view name, const Tensor& tensor) = 0;
   // Adds the slice `slice` of a tensor of shape `whole`. May be called again for other slices of
-  // the tensor. InvalidArgument if `tensor` does not have the slice's shape, or contradicts an
-  // earlier call; else as for Add.
+  // the tensor. InvalidArgument if `tensor` does not have the slice's shape, or if type or `whole`
+  // differ from those of an earlier call for the same name; other errors as for Add.
   virtual Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                           const Tensor& tensor) = 0;
   // Makes the checkpoint visible. REQUIRES: called once, after all other calls.
   virtual Status Finish() = 0;
 
-  // Adds a whole tensor, or the slice that a SaveV2 node denotes by "4 3 0,2:-".
+  // Adds a whole tensor if `shape_and_slice` is empty, else the slice that it describes in the form
+  // of SaveV2: "4 3 0,2:-".
   Status AddAs(string_view name, string_view shape_and_slice, const Tensor& tensor) {
     if (shape_and_slice.empty()) return Add(name, tensor);
     ASSIGN_OR_RETURN(const ShapeAndSlice part, ShapeAndSlice::Parse(shape_and_slice));

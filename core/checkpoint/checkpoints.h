@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Reads every byte of a checkpoint, and of the checkpoints that it builds on (base_checkpoints.h).
-// DataLoss names the first file or tensor that is damaged.
+// Reads and verifies every byte of a checkpoint and of its bases (base_checkpoints.h). DataLoss
+// names the first file or tensor that is damaged.
 Status VerifyCheckpoint(Env& env, const std::string& prefix);
 
 // Returns the prefixes of the checkpoints in `directory`, the one to resume from first: the
@@ -22,8 +22,8 @@ Status VerifyCheckpoint(Env& env, const std::string& prefix);
 // run.)
 StatusOr<std::vector<std::string>> ListCheckpoints(Env& env, const std::string& directory);
 
-// The first checkpoint of ListCheckpoints that passes verification, and the damaged checkpoints
-// that come before it, each with its error.
+// The first checkpoint in the order of ListCheckpoints that passes VerifyCheckpoint, and the
+// damaged checkpoints before it, each with its error.
 struct NewestGood {
   struct Skipped {
     std::string prefix;

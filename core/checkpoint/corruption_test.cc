@@ -181,7 +181,7 @@ TEST_F(HostileIndexTest, HeadersThatLieAreErrors) {
   EXPECT_FALSE(ReadWith([](auto& entries) { entries["weights"] = "\xff\xff"; }).ok());
 }
 
-// Keys that share prefixes could need unlimited memory.
+// Because keys share prefixes, a small file could need unlimited memory for its keys.
 TEST(HostileTable, ExpandingKeysAreBounded) {
   std::string block;
   const auto add = [&](uint64_t shared, const std::string& suffix) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checkpoints that ops of this process have finished writing, and those that they could not
-// write, so that people can see how much work a failure would lose now. Used for display only.
-// Thread-safe.
+// Records the checkpoints that ops of this process have finished writing, and those that they could
+// not write. The task's report shows them, so that people can see how much work a failure would
+// lose now; nothing else uses them. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,18 @@ struct FinishedCheckpoint {
 };
 
 // Records that the checkpoint is complete and visible. Ignores the partial checkpoints that a saver
-// keeps in a folder "..._temp_..." until they are merged. A checkpoint replaces the recorded one
-// whose path differs only in the number at its end. With more than 8 paths, forgets the oldest.
+// keeps in a folder "..._temp_..." until it merges them. If paths differ only in the number at the
+// end, keeps only the newest record. When there are more than 8 records, drops the oldest.
 void NoteFinishedCheckpoint(const std::string& path, Env& env);
 
 // Returns the recorded checkpoints, newest first.
 std::vector<FinishedCheckpoint> LastCheckpoints();
 
-// The saves to one path (without the number at its end) that have failed since the last successful
-// one.
+// The failed saves to one path (without the number at its end) since the last successful save.
 struct FailedSave {
-  std::string path;  // of the newest failure: the checkpoint, even if only a part of it was written
-  int64_t step = -1;
-  std::string node;  // the name of the op's node
+  std::string path;   // of the newest failure: that of the checkpoint, even if only a part failed
+  int64_t step = -1;  // the number at the end of `path`; -1: there is none
+  std::string node;   // the name of the op's node
   Status status;
   int64_t failed_ns = 0, first_failed_ns = 0;  // Env::NowNanos()
   int64_t times = 0;
@@ -41,7 +40,7 @@ struct FailedSave {
 
 // Records that an op could not write the checkpoint, or a part of it in a folder "..._temp_...".
 // Ignores cancelled ops. A later NoteFinishedCheckpoint of the same path, or of a part of it,
-// removes the record. With more than 8 paths, forgets the oldest.
+// removes the record. When there are more than 8 records, drops the oldest.
 void NoteFailedSave(const std::string& path, const std::string& node, const Status& status,
                     Env& env);
 

@@ -17,9 +17,9 @@ struct MergeOptions {
   bool allow_missing = false;  // if true, skips sources that do not exist; at least one must exist
 };
 
-// Renames the data files of `sources` to names under `destination`, on the same file system, and
-// writes an index of all their tensors. The slices of one tensor may be in different sources. The
-// sources do not exist afterwards.
+// Renames the data files of `sources` to names with the prefix `destination`, which must be on the
+// same file system, and writes an index of all their tensors. The slices of one tensor may be in
+// different sources. Removes the sources' index files.
 //
 // All checks come first: if a source is damaged or missing, no file changes. After a crash the
 // destination holds the old checkpoint, none, or the new one.

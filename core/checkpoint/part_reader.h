@@ -11,10 +11,10 @@
 
 namespace penstock {
 
-// Copies the intersection of the boxes `from` and `to` into `*tensor`, which has the shape of `to`.
-// `from` is stored in the file as `entry` says. Both are boxes within one tensor (results of
-// TensorSlice::Within). DataLoss if the checksum is wrong; the contents of `*tensor` are then
-// undefined.
+// Copies the elements that are in both boxes, `from` and `to`, from the file into `*tensor`, which
+// has the shape of `to`. `entry` describes where the file stores the box `from`. Both boxes are
+// results of TensorSlice::Within for one tensor. DataLoss if the checksum is wrong; the contents of
+// `*tensor` are then undefined.
 Status ReadPart(const RandomAccessFile& file, const BundleEntry& entry, const TensorSlice& from,
                 const TensorSlice& to, Tensor* tensor);
 

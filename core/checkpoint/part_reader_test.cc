@@ -67,7 +67,7 @@ TEST(PartReaderTest, ReadsTheWhole) {
   EXPECT_EQ(read->ToString(), Numbers({3, 4}).ToString());
 }
 
-// The file has rows 1 and 2 of four; rows 1 to 3 are wanted, of which it has two.
+// The file has rows 1 and 2 of four. The test reads rows 1 to 3, and gets the two that exist.
 TEST(PartReaderTest, ReadsTheRowsThatBothBoxesHave) {
   const auto read = Stored(Numbers({2, 2})).Read({4, 2}, "1,2:-", "1,3:-");
   ASSERT_TRUE(read.ok()) << read.status();

@@ -15,17 +15,18 @@
 namespace penstock {
 
 // Returns a unique path in the directory of `path`, so that two writers of one checkpoint do not
-// write to the same files. It never ends in ".index", so that a file that a crash leaves is not
-// taken for a checkpoint.
+// write to the same files. The path never ends in ".index", so that a file left behind by a crash
+// does not look like a checkpoint.
 std::string TemporaryPath(Env& env, const std::string& path);
 
 // Creates `directory` and its parents, durably, if they do not exist.
 Status CreateDurableDirectories(Env& env, const std::string& directory);
 
 // Publishes a checkpoint: checks that the index can be read, writes it to a temporary file, removes
-// an older checkpoint with the same prefix, renames the data files (pairs of old and new paths;
-// they are synced already), then the index. Each step is durable before the next. A crash at any
-// moment leaves the old checkpoint, none, or the new one, never a mixture.
+// an older checkpoint with the same prefix, renames the data files, and then the index. `renames`
+// are the old and new paths of the data files, which must be synced. Each step is durable before
+// the next begins. A crash at any moment leaves the old checkpoint, none, or the new one, never a
+// mixture.
 Status PublishBundle(Env& env, const std::string& prefix, int num_shards,
                      const std::map<std::string, BundleEntry>& entries,
                      const std::vector<std::pair<std::string, std::string>>& renames);

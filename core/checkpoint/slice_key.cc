@@ -28,8 +28,8 @@ void AppendString(string_view text, std::string* key) {
   key->push_back('\1');
 }
 
-// A number of `bytes` bytes has 7 * bytes bits of payload. The bits above them count the bytes in
-// unary, and are inverted for negative numbers.
+// Appends a signed number in `bytes` bytes, with 7 * bytes bits for its value. The bits above the
+// value encode the number of bytes in unary, and are inverted for negative numbers.
 void AppendSigned(int64_t value, std::string* key) {
   int bytes = 1;
   while (bytes < 10 && (value < 0 ? ~value : value) >> std::min(7 * bytes - 1, 63) != 0) ++bytes;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads and writes tables of sorted keys and values in LevelDB's format. A bundle's index is such a
-// table, and so is a V1 checkpoint (FORMAT.md). LevelDB's own builder writes them. Its reader is
-// not used, because it allocates as much memory as a hostile file asks for. This reader checks
-// every offset, length and checksum before it uses it, and needs memory in proportion to the file.
+// table, and so is a V1 checkpoint (FORMAT.md). LevelDB's own builder writes them. LevelDB's reader
+// is not used, because it allocates as much memory as a hostile file requests. The reader here
+// checks offsets, lengths and checksums before it uses them, and needs memory in proportion to the
+// file.
 #pragma once
 
 #include <map>
@@ -19,8 +20,8 @@ namespace penstock {
 // The longest key, in bytes; longer ones are errors.
 inline constexpr size_t kKeyBytesMax = 64 << 10;
 
-// A table in a file; the file must outlive it. DataLoss says what is wrong and where. A block is
-// parsed only after its checksum has been verified. Thread-safe.
+// A table in a file, which must outlive this object. DataLoss says what is wrong and where. Blocks
+// are parsed only after their checksums have been verified. Thread-safe.
 class Table {
  public:
   using Visitor = absl::FunctionRef<Status(string_view key, string_view value)>;
@@ -30,7 +31,8 @@ class Table {
 
   // Calls visit for every entry, in ascending order of keys. The views are valid during the call.
   Status Visit(Visitor visit) const;
-  // Calls use(value) for one key, after reading one block; NotFound if there is no such key.
+  // Reads the block that may contain `key`, and calls use(value) with the key's value; NotFound if
+  // there is no such key.
   Status Find(string_view key, absl::FunctionRef<Status(string_view)> use) const;
 
  private:
@@ -39,7 +41,7 @@ class Table {
     int64_t size = 0;  // without the type byte and the checksum
   };
   struct DataBlock {
-    std::string last_key;  // or a key between it and the next block's first key
+    std::string last_key;  // the block's last key, or a key between it and the next block's first
     BlockHandle handle;
   };
 

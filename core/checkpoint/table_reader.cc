@@ -14,10 +14,10 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kFooterBytes = 48;
-constexpr int64_t kTrailerBytes = 5;  // the size of what follows a block: its type and its checksum
+constexpr int64_t kTrailerBytes = 5;  // after each block: its type (1 byte) and its checksum (4)
 constexpr uint64_t kMagic = 0xdb4775248b80fb57;
-// Keys are names of tensors. Without a limit, prefix compression would let a small file need much
-// memory.
+// Limits the memory for keys: keys share prefixes in the file, so a small file could need much
+// memory for them.
 constexpr int64_t kKeysExpansionMax = 64;  // total size of the keys, relative to the file
 // In Snappy's densest encoding, three bytes stand for 64.
 constexpr size_t kSnappyExpansionMax = 22;

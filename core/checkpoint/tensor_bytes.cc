@@ -44,8 +44,8 @@ class Stream {
     }
     return OkStatus();
   }
-  // The checksum of the lengths is not computed from these bytes, but from lengths of fixed size
-  // (ExtendWithLength).
+  // Appends the encoded lengths. Their checksum, `crc_of_lengths`, is not that of these bytes, but
+  // that of lengths of fixed size (ExtendWithLength).
   Status AppendLengths(string_view bytes, uint32_t crc_of_lengths) {
     RETURN_IF_ERROR(Append(bytes));
     crc_ = crc_of_lengths;

@@ -32,7 +32,7 @@ Common CommonExtent(const TensorSlice& a, const TensorSlice& b, size_t d) {
 
 StatusOr<TensorSlice> TensorSlice::Parse(string_view text) {
   TensorSlice slice;
-  if (text.empty()) return slice;  // the slice of a scalar
+  if (text.empty()) return slice;  // "" is the slice of a scalar
   for (const string_view part : absl::StrSplit(text, ':')) {
     Extent extent;
     if (part != "-") {

@@ -2,8 +2,7 @@
 //
 // TensorSlice: a box within a tensor. Partitioned variables are saved and read as such slices.
 //
-// A value type. Text form: one "start,length" per dimension, "-" for a complete dimension, joined
-// by ':'.
+// Text form: one "start,length" per dimension, or "-" for a complete dimension, joined by ':'.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +51,7 @@ Status CheckSliceShape(string_view name, const Shape& whole, const TensorSlice& 
 std::string SliceKey(string_view name, const TensorSlice& slice);
 
 // Returns true if the boxes have an element in common. REQUIRES for this function and those below:
-// Within returned all boxes, for the same shape.
+// all boxes are results of Within, for the same shape.
 bool Overlap(const TensorSlice& a, const TensorSlice& b);
 
 // Returns the number of elements that are in both boxes.
@@ -61,9 +60,10 @@ int64_t CommonElements(const TensorSlice& a, const TensorSlice& b);
 // DataLoss if two of the boxes overlap, Unimplemented if there are too many to compare.
 Status CheckDisjoint(const std::vector<TensorSlice>& boxes);
 
-// `from` and `to` are dense boxes of one tensor. Calls run(from_element, to_element, count) for
-// every run of elements that is contiguous in both boxes, in ascending order. The runs cover the
-// intersection of the boxes.
+// Finds the runs of elements that are contiguous in both boxes, if each box is stored as a dense
+// tensor. Calls run(from_element, to_element, count) for each of them, in ascending order; the
+// first two arguments are the positions of the run's first element in the two tensors. The runs
+// cover the intersection of the boxes.
 void ForEachCommonRun(const TensorSlice& from, const TensorSlice& to,
                       absl::FunctionRef<void(int64_t, int64_t, int64_t)> run);
 

@@ -2,8 +2,8 @@
 //
 // V1Reader: reads a checkpoint of TensorFlow's first format (FORMAT.md): one table per file.
 //
-// Opening reads each file's list of tensors. Reading a tensor reads the blocks that hold its
-// slices. Only blocks that are read are verified.
+// Open reads each file's list of tensors. Reading a tensor reads the blocks that hold its slices.
+// The reader verifies only the blocks that it reads.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ class V1Reader final : public CheckpointReader {
  public:
   static constexpr int kAllFiles = -1;
 
-  // Opens the files that match `pattern`; only the one with the number `file` in sorted order, if
-  // `file` is not kAllFiles and there is such a file. NotFound if none matches.
+  // Opens the files that match `pattern`. If `file` is not kAllFiles, and there is a file with this
+  // number in sorted order, opens only that one. NotFound if no file matches.
   static StatusOr<std::unique_ptr<V1Reader>> Open(Env& env, const std::string& pattern,
                                                   int file = kAllFiles);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // V1Writer: writes one file in TensorFlow's first checkpoint format (FORMAT.md), for programs that
-// ask for it. The file is kept in memory until Finish; each tensor or slice may take 2 GiB.
+// use this format. Keeps the contents in memory until Finish. A tensor or slice may have up to 2
+// GiB.
 #pragma once
 
 #include <map>

@@ -18,7 +18,8 @@ inline void AppendVarint(uint64_t value, std::string* bytes) {
 }
 
 // Removes a number from the front of *bytes. Returns false if the number is truncated, too large
-// for T, or longer than necessary: each number has only one valid form, so that damage is detected.
+// for T, or encoded in more bytes than necessary. So each number has only one valid form, and more
+// kinds of damage are detected.
 template <class T>
 bool TakeVarint(string_view* bytes, T* value) {
   uint64_t result = 0;

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t kSleepNanosMax = 50'000'000;
 
-// Smaller writes would cost more than they help other users of the disk.
+// The minimum size of a piece: smaller writes would cost more time than they save other users of
+// the disk.
 constexpr int64_t kPieceBytesMin = 4096;
 
 }  // namespace
@@ -48,8 +49,8 @@ StatusOr<std::unique_ptr<WritableFile>> SteadyEnv::NewWritableFile(const std::st
   return std::make_unique<File>(*this, std::move(file));
 }
 
-// Waits until the bytes written before have taken as long as the rate demands, and reserves the
-// time for `bytes` more.
+// Waits until, at the limited rate, the bytes written before would have been written. Then reserves
+// the time for `bytes` more.
 Status SteadyEnv::Wait(size_t bytes) {
   for (int64_t now = NowNanos(); now < next_ns_; now = NowNanos()) {
     RETURN_IF_ERROR(check_());

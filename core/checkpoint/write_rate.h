@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SteadyEnv: an Env that limits the bytes per second written to new files, so that saving a
-// checkpoint during a training leaves the training enough of the disk and the network.
+// SteadyEnv: an Env that limits the bytes per second written to new files, so that a checkpoint
+// that is saved during a training does not take all of the disk's and the network's bandwidth.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@
 
 namespace penstock {
 
-// The int attribute of a SaveV2 node that limits the bytes it writes per second. Written by
-// client/saver.h, read by the kernel (kernels/io). A private attribute (core/op/private_attrs.h).
+// An int attribute of SaveV2 nodes: the maximum number of bytes that the node writes per second. A
+// private attribute (core/op/private_attrs.h), written by client/saver.h, read by the kernel
+// (kernels/io).
 inline constexpr char kBytesPerSecondAttr[] = "_bytes_per_second";
 
-// All files that one SteadyEnv creates share its rate. One thread at a time may write.
+// All files that one SteadyEnv creates share its limit. One thread at a time may write.
 class SteadyEnv final : public ForwardingEnv {
  public:
   // REQUIRES: bytes_per_second > 0. `check` is called at least every 50 ms while a write waits; an

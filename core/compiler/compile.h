@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compile: turns a client's graph into the partitions that tasks run: prune to feeds, fetches and
-// targets; optimise; place; partition. Every session uses it, local and remote.
+// Compile: turns a client's graph into the partitions that tasks run: prunes it to feeds, fetches
+// and targets, optimises it, places its nodes on devices and partitions it. Every session uses it,
+// local and remote.
 //
-// The input graph is not changed. The graph is validated after each pass. Thread-safe (no state).
+// Compile does not change the input graph. It validates its copy after each pass. Thread-safe,
+// because there is no state.
 #pragma once
 
 #include <string>
@@ -22,7 +24,7 @@
 namespace penstock {
 
 // Returns partitions in order of device name. Errors name the feed, fetch, target, node or pass;
-// for errors of feeds, fetches and targets see feeds.h. `report` may be null.
+// pass/feeds.h lists the errors of feeds, fetches and targets. `report` may be null.
 StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                          const CompileOptions& options,
                                          CompileReport* report = nullptr);
@@ -31,8 +33,8 @@ StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<D
 absl::Span<const Pass> Passes();
 std::vector<std::string> PassNames();
 
-// Returns OK if every name is that of an optional pass. Else InvalidArgument names the first other
-// name, and lists the passes that may be disabled.
+// Returns OK if every name is that of an optional pass. Else returns an InvalidArgument that shows
+// the first name which is not, and lists the passes that may be disabled.
 Status CheckDisabledPasses(const std::vector<std::string>& names);
 
 // Compiles with another table of passes. For tests of passes.

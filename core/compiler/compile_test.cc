@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -26,7 +26,7 @@ std::vector<std::string> Ran(const CompileReport& report) {
 }
 
 // a + a, twice: a graph with nodes to fold, to merge and to remove.
-struct Sums : World {
+struct Sums : TestProgram {
   Sums() {
     Node* a = Add("a", "Input");
     Node* twice = Add("twice", "Sum2", {{a, 0}, {a, 0}});
@@ -39,13 +39,13 @@ struct Sums : World {
 };
 
 TEST(CompileTest, EveryPassIsDumpedAndTimed) {
-  World w;
-  w.Add("x", "Input");
+  TestProgram p;
+  p.Add("x", "Input");
   std::vector<std::string> seen;
-  w.options.fetches = {*TensorName::Parse("x:0")};
-  w.options.dump = [&](string_view pass, const Graph&) { seen.emplace_back(pass); };
+  p.options.fetches = {*TensorName::Parse("x:0")};
+  p.options.dump = [&](string_view pass, const Graph&) { seen.emplace_back(pass); };
   CompileReport report;
-  ASSERT_TRUE(Compile(w.graph, w.devices, w.options, &report).ok());
+  ASSERT_TRUE(Compile(p.graph, p.devices, p.options, &report).ok());
   EXPECT_EQ(seen, PassNames());
   EXPECT_EQ(Ran(report), PassNames());
 }
@@ -58,35 +58,35 @@ TEST(CompileTest, StagesFollowEachOther) {
 
 TEST(CompileTest, OptionalPassesCanBeLeftOut) {
   {
-    Sums w;
-    ASSERT_TRUE(w.Compile({}, {"all:0"}).ok());
-    EXPECT_EQ(CountOps(w.After("partition"), "Sum2"), 3);
+    Sums p;
+    ASSERT_TRUE(p.Compile({}, {"all:0"}).ok());
+    EXPECT_EQ(CountOps(p.After("partition"), "Sum2"), 3);
   }
   {
-    Sums w;
-    w.options.disabled_passes = {"merge"};
-    ASSERT_TRUE(w.Compile({}, {"all:0"}).ok());
-    EXPECT_EQ(CountOps(w.After("partition"), "Sum2"), 4);
-    EXPECT_THAT(Ran(w.report),
+    Sums p;
+    p.options.disabled_passes = {"merge"};
+    ASSERT_TRUE(p.Compile({}, {"all:0"}).ok());
+    EXPECT_EQ(CountOps(p.After("partition"), "Sum2"), 4);
+    EXPECT_THAT(Ran(p.report),
                 ElementsAre("prune", "gradients", "fold", "sweep", "gather", "place", "read",
                             "compress", "schedule", "memory", "partition", "controls"));
   }
   {
-    Sums w;
-    w.options.optimize = false;
-    ASSERT_TRUE(w.Compile({}, {"all:0"}).ok());
-    EXPECT_EQ(CountOps(w.After("partition"), "Sum2"), 5);
-    EXPECT_THAT(Ran(w.report), ElementsAre("prune", "gradients", "place", "read", "compress",
+    Sums p;
+    p.options.optimize = false;
+    ASSERT_TRUE(p.Compile({}, {"all:0"}).ok());
+    EXPECT_EQ(CountOps(p.After("partition"), "Sum2"), 5);
+    EXPECT_THAT(Ran(p.report), ElementsAre("prune", "gradients", "place", "read", "compress",
                                            "memory", "partition"));
   }
 }
 
 TEST(CompileTest, OtherPassesCannot) {
   const auto error = [](const char* pass) {
-    Sums w;
-    w.options.disabled_passes = {"fold", pass};
-    EXPECT_EQ(CheckDisabledPasses(w.options.disabled_passes), w.Compile({}, {"all:0"}).status());
-    return std::string(w.Compile({}, {"all:0"}).status().message());
+    Sums p;
+    p.options.disabled_passes = {"fold", pass};
+    EXPECT_EQ(CheckDisabledPasses(p.options.disabled_passes), p.Compile({}, {"all:0"}).status());
+    return std::string(p.Compile({}, {"all:0"}).status().message());
   };
   EXPECT_THAT(error("typo"),
               HasSubstr("there is no pass 'typo'. The passes are: prune, gradients, fold"));
@@ -105,13 +105,13 @@ Status RenameRequest(PassContext& context) {
 TEST(CompileTest, AfterPartitionAPassSeesEachPartition) {
   std::vector<Pass> passes(Passes().begin(), Passes().end());
   passes.push_back({"last", Stage::kPartition, Pass::kOptional, RenameRequest});
-  World w;
-  Node* x = w.Add("x", "Input", {}, {.device = kPs});
-  w.Add("y", "Heavy", {{x, 0}}, {.device = kWorker});
-  w.options.fetches = {*TensorName::Parse("y:0")};
+  TestProgram p;
+  Node* x = p.Add("x", "Input", {}, {.device = kPs});
+  p.Add("y", "Heavy", {{x, 0}}, {.device = kWorker});
+  p.options.fetches = {*TensorName::Parse("y:0")};
   int dumped = 0;
-  w.options.dump = [&](string_view pass, const Graph&) { dumped += pass == "last"; };
-  const auto partitions = RunPasses(passes, w.graph, w.devices, w.options, nullptr);
+  p.options.dump = [&](string_view pass, const Graph&) { dumped += pass == "last"; };
+  const auto partitions = RunPasses(passes, p.graph, p.devices, p.options, nullptr);
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   ASSERT_EQ(partitions->size(), 2u);
   EXPECT_EQ(dumped, 2);
@@ -134,9 +134,9 @@ TEST(CompileTest, APassThatBreaksTheGraphIsNamed) {
     std::vector<Pass> passes(Passes().begin(), Passes().end());
     passes.insert(stage == Stage::kGraph ? passes.begin() + 1 : passes.end(),
                   {"wrong", stage, Pass::kOptional, Disconnect});
-    Sums w;
-    w.options.fetches = {*TensorName::Parse("all:0")};
-    const Status status = RunPasses(passes, w.graph, w.devices, w.options, nullptr).status();
+    Sums p;
+    p.options.fetches = {*TensorName::Parse("all:0")};
+    const Status status = RunPasses(passes, p.graph, p.devices, p.options, nullptr).status();
     EXPECT_FALSE(status.ok());
     EXPECT_THAT(std::string(status.message()), HasSubstr("after pass 'wrong'"));
     if (stage == Stage::kPartition) {

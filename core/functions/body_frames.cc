@@ -24,8 +24,9 @@ bool IsConstant(const NodeProto& enter) {
 
 }  // namespace
 
-// All inputs of a node are in one frame, so a node's frame follows from the input that is visited
-// first. Starts with the nodes that no other node of the body orders.
+// Visits the nodes from sources to consumers. It starts with the nodes that have no source in the
+// body. All inputs of a node are in one frame, so the first visited input determines the node's
+// frame.
 BodyFrames::BodyFrames(const Registry& registry, const tensorflow::FunctionDef& function)
     : registry_(registry) {
   std::set<std::string> arguments;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BodyFrames: the loops that are made of Enter and Exit nodes in the body of a function.
+// BodyFrames: finds the loops in the body of a function that consist of Enter, Exit and similar
+// nodes.
 #pragma once
 
 #include <map>
@@ -18,8 +19,7 @@ namespace penstock {
 
 struct BodyFrame {
   int parent = 0;
-  // An Enter of a loop-carried value, null if there is none; the loop's LoopCond, null if it has
-  // none.
+  // An Enter of a loop-carried value, and the loop's LoopCond; null if there is none.
   const tensorflow::NodeDef* enter = nullptr;
   const tensorflow::NodeDef* condition = nullptr;
 };
@@ -29,10 +29,11 @@ class BodyFrames {
  public:
   BodyFrames(const Registry& registry, const tensorflow::FunctionDef& function);
 
-  // Returns all frames. Frame 0 is outside of loops; a loop comes after the one that contains it.
+  // Returns all frames. Frame 0 stands for the nodes outside of loops; a loop comes after the loop
+  // that contains it.
   const std::vector<BodyFrame>& frames() const { return frames_; }
-  // Returns the frame in which a node of the body runs. For an Enter this is the frame that it
-  // leads into, for an Exit the one that it leads out to.
+  // Returns the frame in which a node of the body runs. For an Enter, this is the frame into which
+  // it leads; for an Exit, the frame around the loop.
   int FrameOf(const std::string& node) const;
 
  private:

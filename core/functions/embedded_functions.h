@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The attribute in which a node carries the functions that its kernel calls while it runs;
-// tf.data's ops call one for each element. InlineFunctions adds it, so that the node is complete by
-// itself and later layers need no library. core/callable runs the functions.
+// The attribute that holds the functions which a node's kernel calls while it runs; tf.data's ops
+// call one for each element. InlineFunctions adds it to such nodes, so that later layers need no
+// library. core/callable runs the functions.
 #pragma once
 
 namespace penstock {

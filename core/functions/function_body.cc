@@ -142,7 +142,7 @@ StatusOr<std::string> FunctionBody::RenameTensor(const std::string& text) const 
   return StrCat(Rename(tensor.node), ":", index);
 }
 
-// Each call has loops of its own.
+// Makes the loop's frame name unique for this call, so that two calls do not share a loop.
 void FunctionBody::RenameFrame(NodeProto* node) const {
   const OpDef* const op = library_.registry().FindOp(node->op());
   if (op == nullptr || op->flow != FlowOp::kEnter) return;
@@ -159,14 +159,14 @@ StatusOr<NodeProto> FunctionBody::Copy(const NodeProto& node) const {
   RenameFrame(&copy);
   copy.clear_input();
   const InputNames inputs(node);
-  bool waits = false;  // waits for a node of the body, and so for the call's inputs
+  bool waits = false;  // true if the copy waits for another node of the body
   for (const std::string& input : inputs.data) {
     ASSIGN_OR_RETURN(const std::string renamed, RenameTensor(input));
     copy.add_input(renamed);
     waits |= arguments_.count(input.substr(0, input.find(':'))) == 0;
   }
   for (const std::string& before : inputs.control) {
-    if (arguments_.count(before) > 0) continue;  // the call has already waited for it
+    if (arguments_.count(before) > 0) continue;  // arguments run before the call
     copy.add_input(StrCat("^", Rename(before)));
     waits = true;
   }

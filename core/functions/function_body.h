@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FunctionBody: copies the body of a function for one call, and replaces its names, arguments and
-// attributes by those of the call.
+// FunctionBody: copies the body of a function for one call, and replaces the body's names,
+// arguments and attributes by those of the call.
 #pragma once
 
 #include <map>
@@ -42,16 +42,16 @@ struct FunctionCall {
   // True if the call is in a loop or on a branch. There, a node without inputs must wait for
   // another node.
   bool in_flow = false;
-  // If in_flow is true and the call has no control inputs: the node for which nodes without inputs
-  // wait. Empty: none.
+  // If in_flow is true and the call has no control inputs: the node for which the body's nodes
+  // without inputs wait. Empty: none.
   std::string begins = "";
-  // True if the call waits for the nodes of the body that must run although nothing uses their
+  // True if the call waits for the nodes of the body that must run even if no node uses their
   // results.
   bool keeps_effects = true;
 };
 
-// Returns true if no other node of the body orders `node`: it has no inputs, or only control edges
-// from `arguments` of the function, for which the call has waited already.
+// Returns true if `node` waits for no other node of the body: it has no inputs, or only control
+// edges from `arguments` of the function, which have run before the call.
 bool HasNoSource(const tensorflow::NodeDef& node, const std::set<std::string>& arguments);
 
 // Borrows its three arguments.
@@ -60,9 +60,9 @@ class FunctionBody {
   FunctionBody(const FunctionLibrary& library, const FunctionCall& call,
                const tensorflow::FunctionDef& function);
 
-  // Finds the call's input for each argument of the function. InvalidArgument if there are more or
-  // fewer inputs; Unimplemented for an argument of several tensors. Call it before the other
-  // functions.
+  // Finds the call's input for each argument of the function. InvalidArgument if the numbers of
+  // inputs and arguments differ; Unimplemented for an argument of several tensors. Call this before
+  // the other functions.
   Status BindArguments();
   std::string Rename(const std::string& node) const;
   // Returns the name that a tensor of the body has in the new graph.

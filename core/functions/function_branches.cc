@@ -15,8 +15,8 @@ namespace penstock {
 using tensorflow::DataType;
 using NodeProto = tensorflow::NodeDef;
 
-// A node with branches. Its nodes choose by `choice_op`, Switch or _SwitchN, whose output i goes to
-// branch i.
+// An If or a Case. `choice_op` is the op that selects a branch, Switch or _SwitchN; its output i
+// leads to branch i.
 struct FunctionExpansion::Branches {
   std::string choice_op;
   DataType choice_type;
@@ -68,9 +68,9 @@ Status FunctionExpansion::ExpandCase(const NodeProto& node, int depth) {
   return ExpandBranches(node, branches, depth);
 }
 
-// Every input goes through a Switch. The graph contains all branches, and a Merge for each result
-// takes it from the branch that ran. A step that needs only one result runs no nodes for the
-// others.
+// Every input passes through a Switch. The graph contains all branches; for each result, a Merge
+// takes the value from the branch that ran. A step that needs only one result runs only the nodes
+// for this result.
 //
 //   choice ─► pivot ─► pivot_NAME (nodes without inputs wait for these)
 //   x ─► switch_0 ─► branches ─► merge_0 ─► the node itself
@@ -90,7 +90,8 @@ Status FunctionExpansion::ExpandBranches(const NodeProto& node, Branches branche
     returned.push_back(std::move(nodes));
   }
   RETURN_IF_ERROR(AddMerges(branches, returned));
-  // If a branch has effects, a step that needs any result runs them.
+  // If a branch has nodes with effects, a step that needs any result must run them, so the results
+  // are not independent then.
   if (!branches.out.empty() && !library_.HasEffects(node)) {
     NodeProto* const results = out_.mutable_node(out_.node_size() - 1);
     (*results->mutable_attr())[kIndependentResultsAttr].set_b(true);
@@ -120,7 +121,8 @@ Status FunctionExpansion::AddSwitches(const Branches& branches, const InputNames
   return OkStatus();
 }
 
-// Appends branch number `taken`, and a node that ends with it, for the Merge of ends.
+// Appends branch number `taken`, and a node that runs when the branch has ended. AddMerges merges
+// these nodes.
 StatusOr<FunctionExpansion::ReturnedNodes> FunctionExpansion::AddBranch(const Branches& branches,
                                                                         size_t taken, int depth) {
   const auto* const function = branches.functions[taken];

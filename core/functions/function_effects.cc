@@ -17,8 +17,9 @@ namespace penstock {
 using NodeProto = tensorflow::NodeDef;
 using FunctionProto = tensorflow::FunctionDef;
 
-// A call cannot wait for a node that may be dead by a control edge, because then it would be dead
-// itself. It waits for a ControlTrigger, which runs when all its inputs have run or are dead.
+// A call cannot wait by a control edge for a node that may be dead, because the call would then be
+// dead, too. Instead it waits for a ControlTrigger, which runs when each of its inputs has run or
+// is dead.
 Status FunctionExpansion::AwaitNodes(const FunctionProto& function, const FunctionBody& body,
                                      const std::vector<std::string>& nodes, FunctionCall* call,
                                      std::vector<std::string>* control) {
@@ -33,7 +34,8 @@ Status FunctionExpansion::AwaitNodes(const FunctionProto& function, const Functi
     }
   }
   if (flow_nodes.empty()) return OkStatus();
-  // The trigger runs even if the call is on a branch that is not taken. The call must not.
+  // The trigger runs even if the call is on a branch that is not taken. The call must not run then,
+  // so it also needs a node of its branch to wait for.
   if (call->in_flow && call->inputs.control.empty() && !call->inputs.data.empty()) {
     RETURN_IF_ERROR(SetBegin(function, call));
     control->push_back(call->begins);

@@ -17,8 +17,9 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Returns the expanded graph of `nodes`, which may use `x`, with one function `f` of `body`, as
-// lines "name = Op(inputs)". Enters also name their frame.
+// Expands a graph with the nodes `nodes`, which may use the node `x`, and one function `f` with the
+// body `body`. Returns the resulting nodes as lines "name = Op(inputs)"; for an Enter also the name
+// of its frame.
 std::string Expand(const std::string& nodes, const std::string& body) {
   const std::string text = "node { name: 'x' op: 'Placeholder' }" + nodes + R"(library { function {
       signature { name: 'f' input_arg { name: 'x' type: DT_FLOAT }

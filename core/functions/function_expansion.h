@@ -42,10 +42,10 @@ class FunctionExpansion {
   Status AddBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
   // Sets FunctionCall::begins and appends the node of that name, unless that has been done.
   Status SetBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
-  // Adds to `control` the nodes that the call's results wait for, so that `nodes` of the body have
-  // run. Of those on branches and in loops, each then has run or will not run. May set
-  // FunctionCall::begins. Nodes of a loop without an Enter of a loop-carried value, or without a
-  // LoopCond, are left out.
+  // Adds to `control` the nodes for which the call's results must wait so that `nodes` of the body
+  // have run before. (A node on a branch or in a loop has then run, or will not run.) May set
+  // FunctionCall::begins. Leaves out nodes of a loop that has no Enter of a loop-carried value, or
+  // no LoopCond.
   Status AwaitNodes(const tensorflow::FunctionDef& function, const FunctionBody& body,
                     const std::vector<std::string>& nodes, FunctionCall* call,
                     std::vector<std::string>* control);
@@ -70,20 +70,21 @@ class FunctionExpansion {
                                  const tensorflow::NameAttrList& function);
   Status ExpandFor(const tensorflow::NodeDef& node, bool in_flow, int depth);
   Status ExpandGradient(const tensorflow::NodeDef& node, bool in_flow, int depth);
-  // If `node` is a constant string, remembers it under `name`, its name in the new graph.
+  // If `node` is a constant string, stores its value in strings_ under `name`, the node's name in
+  // the new graph.
   void NoteString(const tensorflow::NodeDef& node, const std::string& name);
-  // Takes the first input of a RemoteCall, which names a device, and returns the device of the
-  // body. `device` is the device of the RemoteCall node.
+  // Removes the first input of a RemoteCall, a device name, from `inputs`, and returns the device
+  // on which the body runs. `device` is the device of the RemoteCall node.
   StatusOr<std::string> TakeTarget(const std::string& device, InputNames* inputs) const;
-  // Appends a value for a loop without variables to carry from iteration to iteration. Returns the
-  // value's name.
+  // Appends a node whose value a loop without variables carries from iteration to iteration.
+  // Returns the value's name.
   StatusOr<std::string> AddLoopToken(const tensorflow::NodeDef& node);
 
   // InvalidArgument unless the function returns the types that the attribute `attr` names.
   static Status CheckTypes(const char* attr, const std::vector<tensorflow::DataType>& types,
                            const std::string& function, const ReturnedNodes& returned);
-  // Appends the node that takes the place of a call or a functional op. It yields `values` and
-  // waits for `control`.
+  // Appends the node that replaces a call or a functional op. The node has the inputs `values`,
+  // which are its outputs, too, and the control inputs `control`.
   Status AddResults(const FunctionCall& call, const std::vector<std::string>& values,
                     const std::vector<tensorflow::DataType>& types,
                     const std::vector<std::string>& control);

@@ -22,7 +22,7 @@ struct FunctionExpansion::Loop {
 
   const NodeProto& node;
   InputNames inputs;
-  std::vector<DataType> declared;  // types of its variables
+  std::vector<DataType> declared;  // the types of the loop's variables
   std::vector<DataType>
       types;  // the types of the loop-carried values: `types`, or that of the token of AddLoopToken
 };
@@ -148,8 +148,8 @@ FunctionCall FunctionExpansion::CallInLoop(const Loop& loop, const char* part,
           .keeps_effects = !RunsOnlyNeededNodes(loop.node)};
 }
 
-// Adds a value that is carried from iteration to iteration. A loop without variables needs it,
-// because otherwise nothing would start an iteration.
+// A loop without variables needs this value, because an iteration begins only when a loop-carried
+// value arrives.
 StatusOr<std::string> FunctionExpansion::AddLoopToken(const NodeProto& node) {
   std::vector<std::string> from;
   for (const std::string& before : InputNames(node).control) from.push_back(Control(before));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expands For into a While, and makes the functions that the While needs besides the body of the
-// For.
+// Expands a For into a While, and makes the condition function and the body function of the While.
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,8 +66,9 @@ class FunctionMaker {
   FunctionProto made_;
 };
 
-// (start, limit, delta) -> the same as int64, in which adding delta cannot overflow. Fails unless
-// start reaches limit by steps of delta.
+// Makes the function (start, limit, delta) -> the same numbers as int64, in which adding delta
+// cannot overflow. The function fails unless start equals limit or steps of delta lead from start
+// towards limit.
 FunctionProto CheckFunction(const std::string& name) {
   FunctionMaker f(name);
   const std::vector<std::string> arguments = {"start", "limit", "delta"};
@@ -104,7 +104,7 @@ std::vector<std::string> AddLoopArguments(const std::vector<DataType>& types, Fu
   return values;
 }
 
-// (i, limit, delta, values) -> whether i has not reached limit.
+// Makes the function (i, limit, delta, values) -> whether i has not reached limit.
 FunctionProto ConditionFunction(const std::string& name, const std::vector<DataType>& types) {
   FunctionMaker f(name);
   AddLoopArguments(types, &f);
@@ -117,9 +117,9 @@ FunctionProto ConditionFunction(const std::string& name, const std::vector<DataT
   return f.Take();
 }
 
-// (i, limit, delta, values) -> (i + delta, limit, delta, body(i, values)).
-FunctionProto TurnFunction(const std::string& name, const std::vector<DataType>& types,
-                           const tensorflow::NameAttrList& body) {
+// Makes the function (i, limit, delta, values) -> (i + delta, limit, delta, body(i, values)).
+FunctionProto IterationFunction(const std::string& name, const std::vector<DataType>& types,
+                                const tensorflow::NameAttrList& body) {
   FunctionMaker f(name);
   std::vector<std::string> inputs = AddLoopArguments(types, &f);
   f.AddCast("number", {"i"}, kLong, kInt);
@@ -156,7 +156,7 @@ Status FunctionExpansion::ExpandFor(const NodeProto& node, bool in_flow, int dep
   const auto name = [&](const char* part) { return StrCat(node.name(), "/", part); };
   RETURN_IF_ERROR(library_.Add(CheckFunction(name("check_function"))));
   RETURN_IF_ERROR(library_.Add(ConditionFunction(name("cond_function"), types)));
-  RETURN_IF_ERROR(library_.Add(TurnFunction(name("body_function"), types, *body)));
+  RETURN_IF_ERROR(library_.Add(IterationFunction(name("body_function"), types, *body)));
 
   FunctionCall check{.name = name("range"),
                      .device = node.device(),

@@ -29,7 +29,8 @@ Status FunctionExpansion::ExpandGradient(const NodeProto& node, bool in_flow, in
                     .inputs = InputNames(node),
                     .in_flow = in_flow};
   if (!call.function.empty()) return ExpandCall(std::move(call), depth);
-  if (!library_.Find(function->name()).ok()) return Append(node);  // an error if a step runs it
+  // Keep a node that names no function of the library: a step that runs it fails.
+  if (!library_.Find(function->name()).ok()) return Append(node);
   const std::string other = library_.CalledWithGradient(function->name());
   if (!other.empty()) {
     return Unimplemented("function '", function->name(), "' calls '", other,

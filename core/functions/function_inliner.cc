@@ -36,7 +36,7 @@ StatusOr<DataType> TypeOf(const ArgProto& arg, const AttrMap& attrs) {
   return Unimplemented("the type of '", arg.name(), "' is not known");
 }
 
-// Without a limit, a graph with many nodes that name one large function would grow without bound.
+// Limits the total bytes of embedded functions, because many nodes may name one large function.
 constexpr int64_t kEmbeddedBytesMax = int64_t{1} << 30;
 
 class Embedding {
@@ -65,8 +65,8 @@ class Embedding {
   }
 
  private:
-  // Returns those of `names` that the library has, all functions that they call, and the gradient
-  // functions that clients have registered for these.
+  // Returns the functions of the library among `names`, all functions that they call, and the
+  // gradient functions that clients have registered for any of these.
   std::set<std::string> Needed(std::vector<std::string> names) const {
     std::set<std::string> needed;
     while (!names.empty()) {
@@ -234,9 +234,9 @@ Status FunctionExpansion::CheckTypes(const char* attr, const std::vector<DataTyp
   return OkStatus();
 }
 
-// In a loop, a node without inputs would otherwise belong to no iteration. The node is an Identity
-// of an argument, because a control edge from the argument itself may have no effect: a Switch runs
-// for both branches.
+// Nodes without inputs wait for the appended node, because in a loop they would else belong to no
+// iteration. The appended node is an Identity of an argument. A control edge from the argument
+// itself would not do: it may be a Switch, which runs for both branches.
 Status FunctionExpansion::AddBegin(const FunctionProto& function, FunctionCall* call) {
   if (!call->in_flow || !call->inputs.control.empty() || call->inputs.data.empty()) {
     return OkStatus();

@@ -5,10 +5,10 @@
 // SymbolicGradient and calls by a function's name. If, Case, For and While (also their stateless
 // forms) become Switch, Merge and the nodes of a loop.
 //
-// A call keeps its name: it becomes an IdentityN of its results, so that it can be fetched, fed and
-// waited for as before. The results of a conditional are independent
-// (core/op/independent_results.h): a step runs only the nodes of the branch that it needs. Nodes of
-// a body are named CALL/NODE. InvalidArgument and Unimplemented errors name the call;
+// The node of a call becomes an IdentityN of the call's results and keeps its name, so that clients
+// can still fetch it, feed it and wait for it. The results of a conditional are independent
+// (core/op/independent_results.h): a step runs only the nodes of a branch that it needs. Nodes of a
+// body are named CALL/NODE. InvalidArgument and Unimplemented errors name the call;
 // ResourceExhausted if there are too many bodies or they are nested too deeply.
 #pragma once
 
@@ -27,8 +27,9 @@ class Registry;
 // Returns whether InlineFunctions would change a node: one that calls a function, or that names one
 // in an attribute.
 bool CallsFunctions(const tensorflow::GraphDef& graph);
-// `out` gets the nodes, but no library. It has at most `nodes_max` nodes with about `bytes_max`
-// serialized bytes. (The name of a node contains the names of all calls around it.)
+// Writes the resulting nodes to `out`, without a library. ResourceExhausted if there would be more
+// than `nodes_max` nodes, or more than about `bytes_max` serialized bytes. (Nesting makes names
+// long: the name of a node contains the names of all calls around it.)
 Status InlineFunctions(const tensorflow::GraphDef& graph, const Registry& registry,
                        int64_t nodes_max, int64_t bytes_max, tensorflow::GraphDef* out);
 

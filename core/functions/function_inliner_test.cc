@@ -500,7 +500,8 @@ TEST(InlineFunctions, SymbolicGradient) {
   EXPECT_EQ(Inline(kX + wrong + Library(kDouble)),
             "node 'd': result 0 of the function 'double' has type DT_FLOAT, Tin, behind the "
             "arguments, names DT_INT32");
-  // A graph without the function can be imported; the kernel says what is missing.
+  // A graph that lacks the function can be imported. The kernel later returns an error that names
+  // the function.
   EXPECT_EQ(Inline(kX + gradient + Library("")),
             "x = Placeholder()\n"
             "dy = Placeholder()\n"

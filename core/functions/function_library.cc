@@ -13,8 +13,8 @@ namespace penstock {
 using NodeProto = tensorflow::NodeDef;
 using FunctionProto = tensorflow::FunctionDef;
 
-// These ops have no OpDef with traits, because an import replaces their nodes by the nodes of their
-// functions.
+// IsCall and the functions below compare names, because these ops have no OpDef with traits: an
+// import replaces their nodes by the nodes of their functions.
 bool IsCall(const std::string& op) {
   return op == "PartitionedCall" || op == "StatefulPartitionedCall";
 }

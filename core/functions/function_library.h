@@ -34,9 +34,9 @@ bool IsFor(const std::string& op);
 bool IsRemoteCall(const std::string& op);
 bool IsGradient(const std::string& op);
 bool IsFunctional(const std::string& op);  // any of the above
-// Returns whether a node was written by tf.cond, tf.while_loop or tf.switch_case: in its functions
-// only the nodes that a step needs run, as in a graph. In all other functions TensorFlow runs every
-// stateful node.
+// Returns whether tf.cond, tf.while_loop or tf.switch_case made the node. A step runs only the
+// nodes that it needs of the functions of such a node, as of a graph. In all other functions,
+// TensorFlow runs every stateful node.
 bool RunsOnlyNeededNodes(const tensorflow::NodeDef& node);
 // Returns the functions that the attributes of one node name.
 std::vector<std::string> NamedFunctions(const tensorflow::NodeDef& node);
@@ -55,12 +55,12 @@ class FunctionLibrary {
   // Returns whether a node uses resources. Such a node must run on the device of the resources,
   // even if it is in a function.
   bool UsesResources(const tensorflow::NodeDef& node) const;
-  // Returns whether a node must run although nothing uses its results: its op is stateful, or it
+  // Returns whether a node must run even if no node uses its results: its op is stateful, or it
   // calls a function with such a node. `node` belongs to the graph or to a function.
   bool HasEffects(const tensorflow::NodeDef& node) const;
-  // Returns the nodes of a function that run although the function's results do not need them,
-  // for which a call must wait. If the function names such nodes itself, in control_ret, there are
-  // no others. Nodes on branches and in loops (NodesInFlow) are among them.
+  // Returns the nodes of a function that must run even if the function's results do not need them;
+  // a call must wait for them. If the function lists such nodes in control_ret, returns only these.
+  // The result includes nodes on branches and in loops (NodesInFlow).
   std::vector<std::string> NodesWithEffects(const tensorflow::FunctionDef& function) const;
   // Returns the function that computes the gradients of `function`, as a client has registered it;
   // "" if it has not.
@@ -68,12 +68,11 @@ class FunctionLibrary {
   // Returns the first function with a registered gradient among those that `function` calls, at any
   // depth; "" if there is none.
   std::string CalledWithGradient(const std::string& function) const;
-  // Returns the flat number of output `index` of the argument `arg` of a node.
+  // Returns the position, among all outputs of a node, of output `index` of the argument `arg`.
   StatusOr<int> OutputIndex(const tensorflow::NodeDef& node, const std::string& arg,
                             int index) const;
-  // Returns the names of the nodes among `nodes` that depend on a Switch or an Enter, so that
-  // control flow decides whether they run. `nodes` are the nodes of a graph or of a function's
-  // body.
+  // Returns the names of the nodes on branches or in loops: those that depend on a Switch or an
+  // Enter. `nodes` are the nodes of a graph or of a function's body.
   std::set<std::string> NodesInFlow(
       const google::protobuf::RepeatedPtrField<tensorflow::NodeDef>& nodes) const;
 
@@ -87,8 +86,8 @@ class FunctionLibrary {
   const Registry& registry_;
   std::map<std::string, const tensorflow::FunctionDef*> functions_;
   std::vector<std::shared_ptr<const tensorflow::FunctionDef>> added_;
-  std::map<std::string, std::string> gradients_;  // the registered ones, by function
-  std::set<std::string> with_effects_;            // names of functions
+  std::map<std::string, std::string> gradients_;  // registered gradient functions, by function
+  std::set<std::string> with_effects_;            // functions in which HasEffects(some node)
 };
 
 }  // namespace penstock

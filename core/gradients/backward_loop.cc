@@ -28,7 +28,7 @@ void BackwardLoop::AddCounter() {
   if (!count.valid()) return;
   Output one;
   {
-    const auto when_the_loop_ran = builder_.ControlDependencies({count});
+    const auto after_loop_scope = builder_.ControlDependencies({count});
     one = Constant(builder_, Tensor::Scalar<int32_t>(1));
   }
   const Output start = Enter(count);
@@ -64,11 +64,11 @@ BackwardLoop::Variable BackwardLoop::AddVariable(Output initial) {
 Output BackwardLoop::Close(const Variable& variable, Output next) {
   const auto inside = builder_.ContextScope(this);
   if (!next.valid() || variable.merge == nullptr) return {&builder_, -1, 0};
-  const Output around = Call("NextIteration", {next});
+  const Output next_iteration = Call("NextIteration", {next});
   const Output exit = Call("Exit", {variable.last});
   if (!builder_.status().ok()) return exit;
   const Status closed =
-      builder_.mutable_graph().SetInput(variable.merge, 1, {builder_.NodeOf(around), 0});
+      builder_.mutable_graph().SetInput(variable.merge, 1, {builder_.NodeOf(next_iteration), 0});
   if (!closed.ok()) builder_.Fail(closed);
   return exit;
 }
@@ -96,9 +96,9 @@ Output BackwardLoop::End() {
 
 void BackwardLoop::Push(Output stack, Output value) {
   if (!stack.valid() || !value.valid()) return;
-  // Each iteration pushes after the one before, as in the forward loop.
-  const auto in_turn = builder_.ControlDependencies({pivot()});
-  const auto here = builder_.ColocateWith(stack);
+  // As in the forward loop, the push of an iteration runs after that of the iteration before.
+  const auto order_scope = builder_.ControlDependencies({pivot()});
+  const auto colocation_scope = builder_.ColocateWith(stack);
   const Output push =
       CallIn(builder_, "StackPushV2", {stack, value}, {{"swap_memory", forward_.swap_memory()}});
   if (push.valid()) builder_.mutable_graph().AddControlEdge(builder_.NodeOf(push), popped_);
@@ -109,11 +109,11 @@ Output BackwardLoop::PopMatching(Output stack, Output value) {
   const BranchPath& path = graph_.PathOf(value);
   Output handle = stack;
   if (!path.empty()) {
-    // If the other side was taken, the forward iteration pushed nothing.
+    // If the forward iteration took the other side, it pushed nothing, so pop only on this side.
     const Endpoint predicate = path.back().predicate;
     handle = AddSwitch(stack, builder_.OutputOf(predicate.node, predicate.index))[path.back().side];
   }
-  const auto here = builder_.ColocateWith(stack);
+  const auto colocation_scope = builder_.ColocateWith(stack);
   Attrs attrs = {{"elem_type", value.dtype()}};
   if (value.shape().known_rank()) attrs[kElementShapeAttr] = value.shape();
   const Output popped = Call("StackPopV2", {handle}, std::move(attrs));
@@ -133,8 +133,8 @@ Output BackwardLoop::ShapeOfForward(Output value, DType type) {
   }
   Output& shape = shapes_[{value.node, value.index}];  // shape in the forward loop, as int64
   if (!shape.valid()) {
-    const auto bare = builder_.BareScope();
-    const auto here = builder_.ColocateWith(value);
+    const auto bare_scope = builder_.BareScope();
+    const auto colocation_scope = builder_.ColocateWith(value);
     shape = graph_.Record(ShapeOf(value, DType::kInt64), forward_.frame(), value);
   }
   return Cast(Import(shape), type);
@@ -142,7 +142,7 @@ Output BackwardLoop::ShapeOfForward(Output value, DType type) {
 
 int BackwardLoop::FromShapeOnly(const GraphBuilder::NewNode& node, Output value) {
   const auto unordered = builder_.ClearControlDependencies();
-  // Compares names: gradient functions ask for shapes and constants by these very ops.
+  // Compares names of ops, because gradient functions get shapes by exactly these ops.
   if (node.op == "Shape") {
     const auto type = node.attrs.find("out_type");
     const EdgeType* given = type == node.attrs.end() ? nullptr : type->second.get<EdgeType>();
@@ -155,7 +155,7 @@ int BackwardLoop::FromShapeOnly(const GraphBuilder::NewNode& node, Output value)
   const Output shape = ShapeOfForward(value, DType::kInt32);
   const BranchPath& path = graph_.PathOf(value);
   if (path.empty()) return Fill(shape, element).node;
-  const auto on_its_side = builder_.ControlDependencies({graph_.PivotOf(path.back())});
+  const auto branch_scope = builder_.ControlDependencies({graph_.PivotOf(path.back())});
   return Fill(shape, element).node;
 }
 

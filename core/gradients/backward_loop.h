@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BackwardLoop: the loop that computes the gradient of a forward loop. It runs the same number of
-// iterations, the last one first. If it uses a tensor of the forward loop, the forward loop pushes
-// the tensor on a stack, and the backward loop pops it; if only the shape is needed, the stack
-// holds only the shape. Private to this folder; errors are sticky in the builder.
+// BackwardLoop: the loop that computes the gradient of a forward loop. It has one iteration for
+// each iteration of the forward loop, in reverse order. If the backward loop uses a tensor of the
+// forward loop, the forward loop pushes the tensor on a stack, and the backward loop pops it; if it
+// uses only the tensor's shape, the stack holds only the shape. Private to this folder. The builder
+// keeps errors (GraphBuilder::status).
 #pragma once
 
 #include <map>
@@ -17,11 +18,11 @@ namespace penstock {
 
 class BackwardLoop final : public LoopContext {
  public:
-  // Construct it in the context in which the result is used. `name` is unique in the graph.
+  // Construct this in the context that uses the loop's results. `name` is unique in the graph.
   BackwardLoop(ForwardGraph& graph, ForwardLoop& forward, std::string name);
 
   struct Variable {
-    Output now;   // the value in the body
+    Output now;   // the value in the body, in the current iteration
     Output last;  // the value after the loop
     Node* merge = nullptr;
   };
@@ -29,11 +30,11 @@ class BackwardLoop final : public LoopContext {
   // Sets the value of `variable` in the next iteration. Returns the variable's value after the
   // loop, as an output outside of the loop.
   Output Close(const Variable& variable, Output next);
-  // Returns the counter: the number of iterations, down to 1.
+  // Returns the counter, which counts down from the number of iterations to 1.
   Output number() const { return number_; }
-  // Returns an output outside of the loop that has a value when all iterations have ended.
+  // Returns an output outside of the loop that is computed when all iterations have ended.
   Output End();
-  // In the body: pushes `value` on `stack` in each iteration, for another loop to pop.
+  // In the body: pushes `value` on `stack` in each iteration. Another loop pops the values.
   void Push(Output stack, Output value);
   // In the body: pops the value that the matching forward iteration pushed on `stack`. `stack`
   // exists under the same branch conditions as `like`, a tensor of the forward loop.
@@ -48,8 +49,8 @@ class BackwardLoop final : public LoopContext {
   void AddCounter();
   bool InForwardLoop(Output output) const;
   Output ShapeOfForward(Output value, DType type);
-  // Returns the id of a node that computes the same as `node`, but from the shape of `value`
-  // instead of `value` itself; -1 if there is none.
+  // Returns the id of a node that computes the same value as `node` from the shape of `value`
+  // instead of `value` itself; -1 if that is not possible.
   int FromShapeOnly(const GraphBuilder::NewNode& node, Output value);
 
   ForwardGraph& graph_;

@@ -10,8 +10,9 @@ bool Contains(const BranchPath& path, const Branch& branch) {
   return std::find(path.begin(), path.end(), branch) != path.end();
 }
 
-// Adds the branches of `other`. In nested conditionals one path is a prefix of the other.
-void Join(BranchPath* path, const BranchPath& other) {
+// Adds the branches of `other` to `*path`. One of the two paths is a prefix of the other, because
+// conditionals are nested.
+void MergePaths(BranchPath* path, const BranchPath& other) {
   const BranchPath shorter = path->size() < other.size() ? std::exchange(*path, other) : other;
   for (const Branch& branch : shorter) {
     if (!Contains(*path, branch)) path->push_back(branch);
@@ -49,15 +50,17 @@ void Branches::Record(Endpoint output, Endpoint like) {
 BranchPath Branches::PathInto(const Node& node) const {
   BranchPath path;
   for (const Node* control : node.control_inputs()) {
-    // A control edge from a Switch selects no side: the Switch runs for both.
-    if (FlowOpOf(*control) != FlowOp::kSwitch) Join(&path, Of({const_cast<Node*>(control), 0}));
+    // A control edge from a Switch puts the node on no side, because the Switch runs for both.
+    if (FlowOpOf(*control) != FlowOp::kSwitch) {
+      MergePaths(&path, Of({const_cast<Node*>(control), 0}));
+    }
   }
   const bool merges = FlowOpOf(node) == FlowOp::kMerge;
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Endpoint source = node.input(i);
     if (source.node == nullptr || IsLoopBackEdge(*source.node, node)) continue;
     if (!merges) {
-      Join(&path, Of(source));
+      MergePaths(&path, Of(source));
     } else if (i == 0) {
       path = Of(source);
     } else {
@@ -75,7 +78,7 @@ StatusOr<Branches> Branches::Find(const Graph& graph, const LoopFrames& frames) 
     BranchPath path = found.PathInto(*node);
     switch (FlowOpOf(*node)) {
       case FlowOp::kEnter:
-        Join(&loops[frames.of_outputs[node->id()]], path);
+        MergePaths(&loops[frames.of_outputs[node->id()]], path);
         continue;
       case FlowOp::kExit:
         path = loops[frames.of_node[node->id()]];

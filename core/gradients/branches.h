@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Branches: finds on which sides of which conditionals the outputs of a graph are. Each output of a
-// Switch begins one side; the Merge of a conditional ends both sides. A node is on every side that
-// one of its inputs is on. Inside a frame only the conditionals of that frame count. A value type.
+// Branches: finds for each output of a graph on which sides of which conditionals it is. Each
+// output of a Switch begins one side; the Merge of a conditional ends both sides. If an input of a
+// node is on a side, the node is on this side, too. Inside a frame only the conditionals of that
+// frame count.
 #pragma once
 
 #include <utility>
@@ -27,7 +28,7 @@ class Branches {
   static StatusOr<Branches> Find(const Graph& graph, const LoopFrames& frames);
 
   const BranchPath& Of(Endpoint output) const;
-  // Records, for a node added later, that `output` is on the same sides as `like`.
+  // Records that `output`, an output of a node added later, is on the same sides as `like`.
   void Record(Endpoint output, Endpoint like);
   // Returns the conditional that a Merge of two inputs ends; `sides[i]` is the side that input i
   // comes from. InvalidArgument if its inputs are not the two sides of one conditional.

@@ -67,7 +67,7 @@ Output ForwardLoop::Anchor() {
   if (anchor_.valid()) return anchor_;
   const Endpoint source = variables_[0].enter->input(0);
   const Output initial = graph_.builder().OutputOf(source.node, source.index);
-  const auto bare = graph_.builder().BareScope();
+  const auto bare_scope = graph_.builder().BareScope();
   return anchor_ = graph_.Record(Identity(initial), info().parent, initial);
 }
 
@@ -84,7 +84,7 @@ Output ForwardLoop::ExitOf(LoopVariable& variable) {
   GraphBuilder& builder = graph_.builder();
   if (variable.exits.empty()) {
     const Output last = builder.OutputOf(variable.branch, 0);
-    const auto bare = builder.BareScope();
+    const auto bare_scope = builder.BareScope();
     const Output exit = Call(FlowOpName("Exit", last), {last});
     if (!exit.valid()) return exit;
     variable.exits.push_back(builder.NodeOf(graph_.Record(exit, info().parent, Anchor())));
@@ -95,10 +95,10 @@ Output ForwardLoop::ExitOf(LoopVariable& variable) {
 void ForwardLoop::AddCounter() {
   GraphBuilder& builder = graph_.builder();
   const Output anchor = Anchor();
-  const auto bare = builder.BareScope();
+  const auto bare_scope = builder.BareScope();
   Output zero, one;
   {
-    const auto when_the_loop_runs = builder.ControlDependencies({anchor});
+    const auto loop_condition_scope = builder.ControlDependencies({anchor});
     zero = Constant(builder, Tensor::Scalar<int32_t>(0));
     one = Constant(builder, Tensor::Scalar<int32_t>(1));
   }
@@ -123,9 +123,9 @@ Output ForwardLoop::Count() {
 Output ForwardLoop::NewStack(Output value) {
   GraphBuilder& builder = graph_.builder();
   const Output anchor = Anchor();
-  const auto bare = builder.BareScope();
-  const auto here = builder.ColocateWith(value);
-  const auto when_the_loop_runs = builder.ControlDependencies({anchor});
+  const auto bare_scope = builder.BareScope();
+  const auto colocation_scope = builder.ColocateWith(value);
+  const auto loop_condition_scope = builder.ControlDependencies({anchor});
   const Output no_limit = Constant(builder, Tensor::Scalar<int32_t>(-1));
   const Output stack = CallIn(builder, "StackV2", {no_limit}, {{"elem_type", value.dtype()}});
   return graph_.Record(stack, info().parent, anchor);
@@ -137,19 +137,20 @@ Output ForwardLoop::StackOf(Output value) {
   GraphBuilder& builder = graph_.builder();
   Count();
   stack = NewStack(value);
-  const auto bare = builder.BareScope();
-  const auto here = builder.ColocateWith(value);
+  const auto bare_scope = builder.BareScope();
+  const auto colocation_scope = builder.ColocateWith(value);
   const Output handle = Enter(stack, /*is_constant=*/true);
-  // Each iteration pushes after the one before: the next iteration's number waits for all pushes of
-  // this iteration, and each push waits for the number of its iteration.
-  const auto in_turn = builder.ControlDependencies({next_number_});
+  // The push of an iteration runs after that of the iteration before, because the next iteration's
+  // number waits for all pushes of this iteration, and each push waits for the number of its
+  // iteration.
+  const auto order_scope = builder.ControlDependencies({next_number_});
   const Output push =
       CallIn(builder, "StackPushV2", {handle, value}, {{"swap_memory", swap_memory_}});
   if (!builder.status().ok()) return stack;
   Graph& graph = builder.mutable_graph();
   if (pushed_ == nullptr) {
-    // The node must run in every iteration, also if a push is on an untaken side and does not run.
-    const auto alone = builder.BareScope();
+    // The node must run in every iteration, even if a push is on an untaken side and does not run.
+    const auto alone_scope = builder.BareScope();
     const auto after = builder.ControlDependencies({push});
     const Output all = CallIn(builder, "ControlTrigger", {});
     if (!all.valid()) return stack;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ForwardGraph: analyses the graph whose gradients are built: in which loop, and on which side of
-// which conditional, each tensor is. ForwardLoop: one loop of that graph. It adds a counter and a
-// stack for each tensor that the gradient needs, so that the backward loop can go through the
-// iterations in reverse.
+// ForwardGraph: analyses the graph of which gradients are built: in which loop, and on which side
+// of which conditional, each tensor is. ForwardLoop: one loop of that graph. To the loop it adds a
+// counter, and a stack for each tensor that the gradient needs, so that the backward loop can go
+// through the iterations in reverse order.
 //
-// Both classes add nodes but change none, so that prepared steps still run as before. Private to
-// this folder; errors are sticky in the builder.
+// Both classes add nodes but change none, so that steps prepared before still compute the same.
+// Private to this folder. The builder keeps errors (GraphBuilder::status).
 #pragma once
 
 #include <map>
@@ -49,11 +49,11 @@ class ForwardLoop {
   Output ExitOf(LoopVariable& variable);
   // Returns the number of iterations, outside of the loop.
   Output Count();
-  // Returns, outside of the loop, the stack on which each iteration pushes `value`, a tensor of the
-  // loop.
+  // Returns the stack on which each iteration pushes `value`, a tensor of the loop. The returned
+  // handle is outside of the loop.
   Output StackOf(Output value);
-  // Returns, outside of the loop, an empty stack for values like `value`. The stack is created if
-  // and only if the loop runs.
+  // Returns an empty stack for values of the type and shape of `value`. The returned handle is
+  // outside of the loop; a step makes the stack if and only if it runs the loop.
   Output NewStack(Output value);
 
  private:
@@ -87,8 +87,8 @@ class ForwardGraph {
   const BranchPath& PathOf(Output output) const {
     return branches_.Of({builder_.NodeOf(output), output.index});
   }
-  // Returns the frame that a tensor is in; -1 for tensors that gradients have added, unless Record
-  // was called for them.
+  // Returns the frame in which a tensor is; -1 for tensors that were added after the analysis,
+  // unless Record was called for them.
   int FrameOf(Output output) const;
   // Returns true if `frame` is `inner`, or encloses it.
   bool Encloses(int frame, int inner) const;
@@ -96,8 +96,8 @@ class ForwardGraph {
   int base_frame() const { return base_frame_; }
   void set_base_frame(int frame) { base_frame_ = frame; }
 
-  // For nodes added to the forward graph: records that `output` is in `frame`, on the path of
-  // `like`.
+  // Records that `output`, an output of a node added to the forward graph, is in `frame` and on the
+  // same sides of conditionals as `like`. Returns `output`.
   Output Record(Output output, int frame, Output like);
   StatusOr<ForwardLoop*> Loop(int frame);
   // Returns an output, in the builder's context, of a node that runs if and only if the branch is

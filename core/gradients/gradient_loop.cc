@@ -23,8 +23,8 @@ PartialShape RowShape(Output rows) {
   return shape;
 }
 
-// Returns `value` with `shape` as its static shape, which leaves dimensions unknown that may differ
-// among iterations.
+// Returns `value` with the static shape `shape`. In `shape`, dimensions that may differ among
+// iterations are unknown.
 Output WithStaticShape(Output value, const PartialShape& shape) {
   const PartialShape known = value.shape();
   const StatusOr<PartialShape> both = known.Merge(shape);
@@ -70,18 +70,19 @@ Status GradientWalk::WalkBody(LoopGradient* loop) {
   const auto inside = builder_.ContextScope(loop->backward.get());
   std::deque<Unit> outside;
   outside.swap(ready_);
-  LoopGradient* const around = std::exchange(loop_, loop);
+  LoopGradient* const outer_loop = std::exchange(loop_, loop);
   for (const LoopGradient::Active& active : loop->active) {
     Contribute(*active.variable.next, 0, active.gradient.now);
   }
   for (const auto& [push, pop] : kept_.pairs()) {
-    const bool here = forward_->frames().of_node[push->id()] == loop->forward.frame();
+    const bool in_this_loop = forward_->frames().of_node[push->id()] == loop->forward.frame();
     const Unit unit{.node = push};
-    if (here && MatchingPush(*pop) != nullptr && PendingCount(unit) == 0) ready_.push_back(unit);
+    if (in_this_loop && MatchingPush(*pop) != nullptr && PendingCount(unit) == 0)
+      ready_.push_back(unit);
   }
   RETURN_IF_ERROR(ProcessReady());
   ready_ = std::move(outside);
-  loop_ = around;
+  loop_ = outer_loop;
   return OkStatus();
 }
 
@@ -92,9 +93,9 @@ bool GradientWalk::UsesKeptValues(int frame) const {
   });
 }
 
-// Called when the gradient of `frame` has been built. The loops that pushed values for `frame` then
-// wait for one loop less. If `backward` leaves gradients for the backward loops of those loops,
-// they must run after `backward`.
+// Called when the gradient of `frame` has been built. Decrements the pending counts of the loops
+// that pushed values for `frame`. If `backward` pushes gradients for the backward loops of these
+// loops, makes them run after `backward`.
 void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
   const std::vector<int>& of_node = forward_->frames().of_node;
   for (const auto& [push, pop] : kept_.pairs()) {
@@ -102,7 +103,7 @@ void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
     const auto stack = kept_gradients_.find(push);
     if (stack != kept_gradients_.end() && backward != nullptr) {
       const auto after = builder_.ControlDependencies({backward->End()});
-      const auto here = builder_.ColocateWith(stack->second);
+      const auto in_this_loop = builder_.ColocateWith(stack->second);
       stack->second = Identity(stack->second);
     }
     const Unit unit{.frame = of_node[push->id()]};
@@ -110,8 +111,8 @@ void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
   }
 }
 
-// Keeps `dy`, the gradient of the value that `push` pushed, for the backward loop of the loop that
-// pushed. Backward loops run in reverse order of the forward loops: the gradient of the value
+// Keeps `dy`, the gradient of the value that `push` pushed, for the backward loop of the loop with
+// `push`. Backward loops run in reverse order of the forward loops: the gradient of the value
 // popped last is computed first, so the gradients pass through a stack of their own.
 void GradientWalk::KeepGradient(const Node& push, Output dy) {
   const Endpoint value = push.input(1);

@@ -63,7 +63,8 @@ bool GradientWalk::FlowsInto(const Node& node, int input) const {
       !CarriesGradient(source.node->output_type(source.index).dtype)) {
     return false;
   }
-  // Inside a loop that is still being built, gradients are computed within one iteration.
+  // In a loop that is still being built, no gradient flows over the back edge: gradients are those
+  // within one iteration.
   return !IsLoopBackEdge(*source.node, node) ||
          !forward_->Encloses(forward_->frames().of_node[node.id()], forward_->base_frame());
 }
@@ -169,9 +170,9 @@ const Node* GradientWalk::MatchingPush(const Node& node) const {
   return push != nullptr && IsBetween(push) && IsBetween(&node) ? push : nullptr;
 }
 
-// Checks values that a loop keeps on stacks and that depend on xs. The node that pushed each value
-// must be known. Neither the loop that pushes nor the loop that pops may run several times, because
-// each run would have stacks of its own.
+// Checks the values that a loop keeps on stacks and that depend on xs. For each of them, the
+// StackPush must be known, and neither the loop that pushes nor the loop that pops may be inside
+// another loop, because each run would then have stacks of its own.
 Status GradientWalk::CheckKeptValues() const {
   const LoopFrames& frames = forward_->frames();
   const auto once = [&](const Node* node) {

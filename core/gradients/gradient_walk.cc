@@ -12,8 +12,8 @@ Status GradientWalk::Seed(const Outputs& dys) {
     if (!dy.valid()) {
       dy = OnesLike(ys_[i]);
     } else if (InGradientScope(dy.name())) {
-      // The Identity gives a gradient that the caller passed in a name in this walk's scope.
-      // kernels/tensor_array tells the arrays of different gradients apart by such names.
+      // The Identity has a name in this walk's scope. kernels/tensor_array distinguishes the arrays
+      // of different gradients by such names, and the caller's `dys` have other names.
       dy = Identity(dy);
     }
     parts_[{ys_[i].node, ys_[i].index}].push_back(dy);
@@ -21,8 +21,8 @@ Status GradientWalk::Seed(const Outputs& dys) {
   for (const Output& y : ys_) {
     const Node* const node = builder_.NodeOf(y);
     const Unit unit = UnitOf({const_cast<Node*>(node), y.index});
-    // The count of a queued unit is set below zero, so that another y among its outputs does not
-    // queue it again.
+    // Set the count of a queued unit to -1, so that another y among its outputs does not queue it
+    // again.
     if (IsBetween(node) && PendingCount(unit) == 0) {
       PendingCount(unit) = -1;
       ready_.push_back(unit);
@@ -79,7 +79,7 @@ StatusOr<std::vector<Gradient>> GradientWalk::SwitchGradient(const Node& node,
         dys[side].none() ? ZerosOf(builder_.OutputOf(&node, side), dtype) : Dense(dys[side]);
     // Without this control edge, a gradient that depends on no value of its side would be alive
     // even if the other side was taken.
-    const auto there = builder_.ControlDependencies({forward_->PivotOf({predicate, side})});
+    const auto branch_scope = builder_.ControlDependencies({forward_->PivotOf({predicate, side})});
     sides.push_back(Identity(dy));
   }
   return std::vector<Gradient>{CallN("Merge", {sides})[0], {}};
@@ -103,12 +103,12 @@ StatusOr<std::vector<Gradient>> GradientWalk::OpGradient(const Node& node,
 StatusOr<std::vector<Gradient>> GradientWalk::InputGradients(const Node& node,
                                                              std::vector<Gradient> dys) {
   const auto scope = builder_.NameScope(StrCat(node.name(), "_grad"));
-  // An error in a gradient names the line of the forward node, not the line that calls
-  // AddGradients.
+  // Errors in a gradient name the source line of the forward node, which is more useful than the
+  // line that calls AddGradients.
   const auto line = builder_.SourceLineScope(builder_.SourceLineOf(node));
   StatusOr<std::vector<Gradient>> result;
   switch (FlowOpOf(node)) {
-    case FlowOp::kEnter:  // the Enter of a loop that is being built
+    case FlowOp::kEnter:  // only for a loop that is being built; ProcessLoop handles others
       result = {dys[0]};
       break;
     case FlowOp::kMerge:
@@ -156,7 +156,7 @@ Status GradientWalk::Process(const Node& node) {
     dys.push_back(SumAt({const_cast<Node*>(&node), i}));
     any |= !dys.back().none();
   }
-  // The loop's gradient handles the structure of the loop, including its Enters.
+  // ProcessLoop handles the Enters and the other nodes of a loop's structure.
   const FlowOp op = FlowOpOf(node);
   const bool inner =
       !forward_->Encloses(forward_->frames().of_outputs[node.id()], forward_->base_frame());

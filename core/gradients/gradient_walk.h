@@ -2,8 +2,8 @@
 //
 // GradientWalk: walks backwards from ys to xs and builds the gradients. It calls a node's gradient
 // function when all consumers of the node on paths between xs and ys have contributed their
-// gradients. In the frame around it, a loop counts as one node. The gradient of a loop is a
-// backward loop, in which the walk goes through the loop's body. Private to this folder.
+// gradients. A loop counts as one node of the frame around it. The gradient of a loop is a backward
+// loop; to build it, the walk goes through the body of the forward loop. Private to this folder.
 #pragma once
 
 #include <deque>
@@ -35,10 +35,11 @@ class GradientWalk {
   // The unit for which the walk counts consumers: a node, or a loop with all its nodes.
   struct Unit {
     const Node* node = nullptr;
-    int frame = 0;  // if node is null
+    int frame = 0;  // the loop's frame, if `node` is null
   };
 
-  // gradient_marks.cc: finds the nodes that matter, and the number of consumers of each unit.
+  // Defined in gradient_marks.cc: find the nodes between xs and ys, and the number of consumers of
+  // each unit.
   Status CheckArguments(const Outputs& dys) const;
   Status CheckFrames();
   void MarkForward();
@@ -80,7 +81,8 @@ class GradientWalk {
   // Adds a variable to the backward loop for the gradient of each loop-carried value.
   Status AddGradientVariables(LoopGradient* loop);
   Status WalkBody(LoopGradient* loop);
-  // Sets the next value of each of these variables, and contributes its value after the loop.
+  // Sets the next value of each of these variables, and contributes each variable's value after the
+  // loop to the gradient of the loop-carried value's initial value.
   Status SetNextGradients(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
   // Returns whether the gradient uses values that the loop `frame` has pushed on stacks for it.
@@ -102,19 +104,19 @@ class GradientWalk {
   std::vector<bool> depends_on_xs_;                          // by node id: depends on an x
   std::vector<bool> between_;       // by node id: depends on an x, and a y depends on it
   std::vector<int> pending_nodes_;  // by node id: consumers in between_ that have not contributed
-  std::vector<int> pending_loops_;  // by frame
+  std::vector<int> pending_loops_;  // the same for loops, by frame
   std::deque<Unit> ready_;
   absl::flat_hash_map<Key, std::vector<Gradient>> parts_;
   absl::flat_hash_map<Key, Gradient> sums_;
 };
 
-// The name scope in which gradients are built. The function returns true if a component of `name`
-// begins with this word: the scopes of further calls are "gradients_1", ...
+// The name scope in which gradients are built; the scopes of further calls are "gradients_1", ...
 inline constexpr char kGradientScope[] = "gradients";
+// Returns true if a component of `name` begins with kGradientScope.
 bool InGradientScope(string_view name);
 
-// Returns true if a gradient may flow through a tensor of this type. A resource handle counts,
-// because it stands for the value that the resource holds.
+// Returns true if a gradient may flow through a tensor of this type. Returns true for resource
+// handles, too, because a handle stands for the value of its resource.
 bool CarriesGradient(DType dtype);
 
 }  // namespace penstock

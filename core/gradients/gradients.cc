@@ -16,8 +16,8 @@ bool InGradientScope(string_view name) {
 
 StatusOr<std::vector<Gradient>> AddGradients(GraphBuilder& builder, const Outputs& ys,
                                              const Outputs& xs, const Outputs& dys) {
-  // kernels/tensor_array tells two AddGradients calls apart by the first gradient scope in a node's
-  // name. A nested call therefore opens its scope at the root, so that a name contains only one.
+  // kernels/tensor_array distinguishes calls of AddGradients by the first gradient scope in the
+  // name of a node. So a nested call opens its scope at the root, and a name contains only one.
   const auto root =
       builder.NameScope(InGradientScope(builder.name_scope()) ? "" : builder.name_scope());
   const auto scope = builder.NameScope(kGradientScope);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients by graph extension (white paper, section 4.1): adds the nodes that compute
-// d(sum of ys) / d(xs), walking backwards from ys and summing over paths. It also differentiates
-// nodes that it has added: calling it twice gives second-order gradients.
+// Gradients by graph extension (TensorFlow's white paper, section 4.1): AddGradients adds the nodes
+// that compute d(sum of ys) / d(xs). It walks backwards from ys and sums over paths. It can also
+// differentiate nodes that it has added: two calls give second-order gradients.
 #pragma once
 
 #include <vector>
@@ -13,9 +13,9 @@
 namespace penstock {
 
 // Returns one Gradient per x: none() if no y depends on the x through differentiable ops. `dys` are
-// the gradients of ys; ones are used for an invalid Output, or for all if `dys` is empty.
-// InvalidArgument if the arguments do not fit. Unimplemented names a node on the way whose op has
-// no gradient function.
+// the gradients of ys; an invalid Output stands for a gradient of ones, and so does an empty `dys`
+// for all ys. InvalidArgument if `dys` does not fit `ys`. Unimplemented names a node between xs and
+// ys whose op has no gradient function.
 StatusOr<std::vector<Gradient>> AddGradients(GraphBuilder& builder, const Outputs& ys,
                                              const Outputs& xs, const Outputs& dys = {});
 

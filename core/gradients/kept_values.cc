@@ -13,8 +13,8 @@ bool PassesStackOn(const Node& node) {
   return op == FlowOp::kEnter || op == FlowOp::kSwitch || node.op().passes_through;
 }
 
-// Cannot loop for ever: cycles of data edges pass through Merges, which this function does not
-// follow.
+// Returns the node that made the stack of a push or a pop; null if it cannot be found. Terminates
+// because it does not follow Merges, and every cycle of data edges has one.
 const Node* StackOf(const Node& user) {
   const Node* node = user.input(0).node;
   while (node != nullptr && PassesStackOn(*node)) node = node->input(0).node;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeptValues: finds the StackPush whose values a StackPop returns. Loops push the values that their
-// gradients need on stacks. No edge leads from the push to the pop, but a second-order gradient
-// flows from the pop to the push. Private to this folder. A value type.
+// KeptValues: finds for each StackPop the StackPush that has pushed its values. Loops push the
+// values that their gradients need on stacks. No edge leads from the push to the pop, but a
+// second-order gradient flows from the pop to the push. Private to this folder.
 #pragma once
 
 #include <utility>
@@ -20,7 +20,7 @@ class KeptValues {
   // handle comes from another op.
   static KeptValues Find(const Graph& graph);
 
-  // Return the other node of the pair to which the node belongs; null if it belongs to none.
+  // Return the other node of the node's pair; null if the node belongs to no pair.
   const Node* PushOf(const Node& pop) const;
   const Node* PopOf(const Node& push) const;
   const std::vector<std::pair<const Node*, const Node*>>& pairs() const { return pairs_; }

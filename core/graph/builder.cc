@@ -27,9 +27,9 @@ struct Scopes {
   std::vector<Node*> control_inputs;
   std::vector<std::string> colocate;  // "loc:@x"
   std::string colocated_device;
-  SourceLine line;  // of new nodes, if it is known
+  SourceLine line;  // the source line of new nodes, if it is known
   GraphBuilder::Context* context = nullptr;
-  std::shared_ptr<const Scopes> outside;  // the settings when the context was opened
+  std::shared_ptr<const Scopes> outside;  // the settings outside of the context's scope
 };
 
 // Returns `inner` with the components that it lacks taken from `outer`.
@@ -83,22 +83,22 @@ struct GraphBuilder::State {
 
   // Nodes and name scopes share one set of names.
   std::string UniqueName(const std::string& base) {
-    const auto taken = [this](const std::string& name) {
+    const auto is_taken = [this](const std::string& name) {
       return graph.FindNode(name) != nullptr || scope_names.contains(name);
     };
-    if (!taken(base)) return base;
+    if (!is_taken(base)) return base;
     int& suffix = suffixes[base];
     std::string name;
     do {
       name = StrCat(base, "_", ++suffix);
-    } while (taken(name));
+    } while (is_taken(name));
     return name;
   }
 
   Graph graph;
   ShapeInference shapes{graph};
   Status status;
-  std::vector<Scopes> scopes{1};  // the settings in force are last
+  std::vector<Scopes> scopes{1};  // the last element has the settings in force
   SourceLine next_line;           // the source line of the next node
   std::vector<SourceLine> lines;  // by node id; may be shorter
   absl::flat_hash_set<std::string> scope_names;
@@ -148,7 +148,7 @@ StatusOr<int> GraphBuilder::TryAddNode(NewNode node) {
   if (!device.ok()) return at_node(device.status());
   spec.device = *std::move(device);
 
-  RETURN_IF_ERROR(state_->shapes.Update());  // for nodes added through mutable_graph()
+  RETURN_IF_ERROR(state_->shapes.Update());  // infers nodes added through mutable_graph()
   ASSIGN_OR_RETURN(Node * added, state_->graph.AddNode(std::move(spec)));
   const Status shapes = state_->shapes.Update();
   if (!shapes.ok()) {
@@ -170,7 +170,8 @@ int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, 
                .control_inputs = state_->scopes.back().control_inputs};
   Context* const context = state_->scopes.back().context;
   if (context != nullptr) {
-    const Scope here = SourceLineScope(line);  // of the nodes through which the inputs enter
+    const Scope line_scope =
+        SourceLineScope(line);  // nodes that Adapt adds get the line of this node
     if (const Status status = context->Adapt(&node); !status.ok()) Fail(status);
     if (!state_->status.ok()) return -1;
     if (node.existing >= 0) return node.existing;

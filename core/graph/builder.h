@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GraphBuilder: adds nodes to a graph with the conveniences of a client: unique names, name scopes,
-// device scopes, control-dependency scopes, colocation, and immediate type and shape inference.
-// Gradients of ops and client programs build graphs with it.
+// GraphBuilder: adds nodes to a graph. It makes names unique, applies scopes (names, devices,
+// control dependencies, colocation), and infers types and shapes at once. Client programs and the
+// gradient functions of ops build graphs with it.
 //
-// Errors are sticky: the first one is kept and names the node; all later calls do nothing. Not
-// thread-safe. Owns its graph. Outputs borrow it.
+// status() keeps the first error, which names the node; after it, calls do nothing. Not
+// thread-safe. Owns its graph. Outputs borrow the builder.
 #pragma once
 
 #include <functional>
@@ -34,25 +34,26 @@ class GraphBuilder : public GraphSink {
   const Tensor* output_constant(int node, int index) const override;
   Status status() const override;
   void Fail(Status status) override;
-  // If the next node cannot be added, or fails in a step of a client's session, the error names the
-  // line.
+  // Sets the source line of the node that is added next. If that node cannot be added, or fails in
+  // a step of a client's session, the error names the line.
   void NoteSourceLine(SourceLine line) override;
   SourceLine SourceLineOf(const Node& node) const;
 
   const Graph& graph() const;
-  Graph& mutable_graph();  // The next AddNode notices nodes that are added through this reference.
+  Graph& mutable_graph();  // the next AddNode infers shapes of nodes added through this reference
   Output OutputOf(const Node* node, int index = 0);
   Node* NodeOf(Output output) const;
 
-  // Adapts new nodes that are built inside a loop or a branch (flow_context.h).
+  // A node that is about to be added, which a Context may change.
   struct NewNode {
     string_view op;
     std::vector<NodeInput> inputs;
     Attrs attrs;
     std::string name;
     std::vector<Node*> control_inputs;
-    int existing = -1;  // set by Adapt: this node is used, and none is added
+    int existing = -1;  // set by Adapt to the id of a node to use instead of adding a new one
   };
+  // Adapts new nodes that are built inside a loop or a branch (flow_context.h).
   class Context {
    public:
     virtual ~Context() = default;
@@ -63,8 +64,8 @@ class GraphBuilder : public GraphSink {
     virtual void Added(int node) = 0;
   };
 
-  // A scope is in force while the object lives. Scopes nest: the last one opened must be closed
-  // first.
+  // A setting for new nodes, in force while the object lives. Scopes nest: the scope that was
+  // opened last must be closed first.
   class [[nodiscard]] Scope {
    public:
     Scope(Scope&& other) noexcept;
@@ -75,35 +76,37 @@ class GraphBuilder : public GraphSink {
     explicit Scope(GraphBuilder* builder) : builder_(builder) {}
     GraphBuilder* builder_;
   };
-  // Names of new nodes begin with "outer/name/". A second scope of the same name is called
-  // "name_1". A name that ends in "/" is absolute and not made unique: use it to reopen a scope. ""
-  // is the root.
+  // Opens a scope in which names of new nodes begin with "outer/name/", where "outer" is the
+  // enclosing scope. A second scope with the same name becomes "name_1". A name that ends in "/" is
+  // absolute and is not made unique: it reopens a scope. "" is the root.
   Scope NameScope(string_view name);
   std::string name_scope() const;  // "outer/name/", or ""
-  // Components of the device name given here override those of outer scopes; "" overrides nothing.
+  // Opens a scope in which new nodes request `device`, a full or partial name. Its components
+  // override those of outer scopes; "" overrides nothing.
   Scope DeviceScope(string_view device);
-  // Called for each node added; returns the device to request. The spec's device is the one that
-  // the scopes inside this one request; scopes outside fill in the components that the result
-  // leaves open.
+  // Opens a scope in which `function` chooses the device that a new node requests. In the spec that
+  // `function` gets, `device` is the device that scopes inside this one request. Outer scopes fill
+  // in the components that the result leaves out.
   using DeviceFunction = std::function<std::string(const Graph::NodeSpec&)>;
   Scope DeviceFunctionScope(DeviceFunction function);
-  // Every new node runs after these nodes (any output stands for its node) and those of outer
-  // scopes.
+  // Opens a scope in which every new node runs after the nodes of the outputs `after`, and after
+  // those of outer scopes.
   Scope ControlDependencies(const std::vector<Output>& after);
   Scope ClearControlDependencies();
-  // New nodes are colocated with the node of `with`. Devices and colocation of outer scopes have no
-  // effect inside, as with TensorFlow's `colocate_with(op, ignore_existing=True)`.
+  // Opens a scope in which new nodes are colocated with the node of `with`. Devices and colocation
+  // of outer scopes have no effect inside (TensorFlow's colocate_with(op, ignore_existing=True)).
   Scope ColocateWith(Output with);
-  // New nodes are adapted by `context`, which is borrowed, and no longer by the context of an outer
-  // scope. Control dependencies of outer scopes have no effect inside.
+  // Opens a scope in which `context`, which is borrowed, adapts new nodes; the contexts of outer
+  // scopes do not. Control dependencies of outer scopes have no effect inside.
   Scope ContextScope(Context* context);
-  // Restores the scopes that were in force when the innermost context scope was opened, except for
-  // control dependencies. A context uses it to add the nodes that lead into it.
+  // Opens a scope with the settings that were in force when the innermost context scope was opened,
+  // except for control dependencies. A context adds the nodes that lead into it in such a scope.
   Scope OutsideScope();
-  // New nodes have this line, whatever NoteSourceLine says: for nodes that are made on behalf of
-  // another one.
+  // Opens a scope in which new nodes have this line, even if NoteSourceLine sets another one: for
+  // nodes that are made on behalf of another node.
   Scope SourceLineScope(SourceLine line);
-  // Inside, name scopes stay in force, but no context, control dependencies, devices or colocation.
+  // Opens a scope in which only name scopes stay in force: no context, control dependencies,
+  // devices or colocation.
   Scope BareScope();
   Context* context() const;  // null if there is none
 
@@ -114,8 +117,8 @@ class GraphBuilder : public GraphSink {
   std::unique_ptr<State> state_;
 };
 
-// Appends the line to the text of an error: " (made at train.cc:57)". Returns OK, or an error
-// without a known line, as it is.
+// Appends the line to the text of an error: " (made at train.cc:57)". Returns `status` unchanged if
+// it is OK, or if the line is unknown.
 Status MadeAt(const Status& status, SourceLine line);
 
 }  // namespace penstock

@@ -27,8 +27,8 @@ Output FlowContext::Import(Output output) {
   return imported_[{output.node, output.index}] = entry_output;
 }
 
-// A control edge must not come from outside. Returns the node through which an output of `node`
-// enters instead.
+// Returns a node inside the context that can replace `node` as a control input, because control
+// edges must not come from outside: the node through which an output of `node` enters.
 StatusOr<Node*> FlowContext::ImportControl(Node* node) {
   if (own_.contains(node->id())) return node;
   Output value = builder_.OutputOf(node);
@@ -41,8 +41,8 @@ StatusOr<Node*> FlowContext::ImportControl(Node* node) {
   RETURN_IF_ERROR(builder_.status());
   Node* const entry_output = builder_.NodeOf(value);
   if (FlowOpOf(*entry_output) != FlowOp::kSwitch) return entry_output;
-  // A Switch runs for both sides; the Identity runs only if its side is taken.
-  const auto alone = builder_.ClearControlDependencies();
+  // The Switch runs whichever branch is taken; an Identity after it runs only if its branch is.
+  const auto no_control_scope = builder_.ClearControlDependencies();
   const Output taken = Identity(value);
   RETURN_IF_ERROR(builder_.status());
   return builder_.NodeOf(taken);
@@ -82,7 +82,7 @@ BranchContext::BranchContext(GraphBuilder& builder, Output predicate, bool side)
 
 Output BranchContext::AddEntry(Output outside) {
   const auto scope = builder_.OutsideScope();
-  const auto here = builder_.ColocateWith(outside);
+  const auto colocation_scope = builder_.ColocateWith(outside);
   return AddSwitch(outside, predicate_)[side_];
 }
 
@@ -112,9 +112,10 @@ Output LoopContext::EnterInvariant(Output value) {
   Output entered;
   if (inside) {
     const auto outside = builder_.OutsideScope();
-    // A handle must enter on the device of its resource.
+    // The Enter of a handle must be on the device of the handle's resource.
     const bool handle = value.type().refers_to_state();
-    const auto here = handle ? builder_.ColocateWith(value) : builder_.ClearControlDependencies();
+    const auto handle_scope =
+        handle ? builder_.ColocateWith(value) : builder_.ClearControlDependencies();
     entered = AddEnter(value, /*is_constant=*/true);
   } else {
     entered = AddEnter(value, /*is_constant=*/true);

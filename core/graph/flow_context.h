@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flow contexts: adapt nodes that are built inside a branch or a loop. Tensors from outside enter
-// through a Switch or a constant Enter, one per tensor. Nodes without inputs get a control edge
-// from the context's pivot, so that they run only when the branch or the iteration does.
+// Flow contexts: adapt nodes that are built inside a branch or a loop. A context adds one Switch or
+// constant Enter for each tensor from outside that its nodes use. Nodes without inputs get a
+// control edge from the context's pivot, so that they run only if the branch or iteration does.
 //
 //   LoopContext loop(builder, "while", {.parallel_iterations = 10});
 //   const Output x = loop.Enter(x0);  ... Merge, Switch ...
 //   const auto inside = builder.ContextScope(&loop);
 //
-// A nested context imports a tensor from outside through its outer context. Contexts are
-// not thread-safe. They borrow the builder.
+// A nested context imports a tensor from outside through the context around it. Contexts are not
+// thread-safe. They borrow the builder.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ namespace penstock {
 
 class FlowContext : public GraphBuilder::Context {
  public:
-  // Created inside the builder's current context.
+  // Makes a context inside the builder's current context.
   explicit FlowContext(GraphBuilder& builder) : builder_(builder), outer_(builder.context()) {}
   FlowContext(const FlowContext&) = delete;
   FlowContext& operator=(const FlowContext&) = delete;
@@ -32,7 +32,8 @@ class FlowContext : public GraphBuilder::Context {
   Status Adapt(GraphBuilder::NewNode* node) override;
   void Added(int node) override;
 
-  // Returns the tensor as nodes in this context see it.
+  // Returns the output that nodes in this context use instead of `output`: that of a Switch or an
+  // Enter for a tensor from outside, else `output` itself.
   Output Import(Output output);
   // Marks a node as inside this context, although it was not built in the context's scope.
   void Adopt(Output output) { own_.insert(output.node); }
@@ -42,10 +43,11 @@ class FlowContext : public GraphBuilder::Context {
   Output pivot() const { return pivot_; }
 
  protected:
-  // Adds the node through which an outside tensor enters; called once per tensor, in the outer
-  // context.
+  // Adds the node through which an outside tensor enters, in the outer context. Called once per
+  // tensor.
   virtual Output AddEntry(Output outside) = 0;
-  // Returns true if a node that has `input` runs only as often as this context does.
+  // Returns true if a node with the input `input` needs no control edge from the pivot: `input` is
+  // computed anew each time the context runs.
   virtual bool Holds(Output input) const = 0;
 
   GraphBuilder& builder_;
@@ -59,7 +61,7 @@ class FlowContext : public GraphBuilder::Context {
   Output pivot_;
 };
 
-// One side of a conditional.
+// The context of one branch of a conditional: that for `side` of the predicate.
 class BranchContext final : public FlowContext {
  public:
   BranchContext(GraphBuilder& builder, Output predicate, bool side);
@@ -84,7 +86,7 @@ class LoopContext : public FlowContext {
   LoopContext(GraphBuilder& builder, std::string frame, const LoopOptions& options);
 
   const std::string& frame() const { return frame_; }
-  // Adds a loop-carried value; returns its first value, inside.
+  // Adds an Enter for a loop-carried value. Returns its output, the value in the first iteration.
   Output Enter(Output initial);
   // Returns `value` as a loop invariant, which is the same in every iteration. Import does the
   // same, but only for tensors from outside.
@@ -102,7 +104,7 @@ class LoopContext : public FlowContext {
   absl::flat_hash_set<int> invariants_;
 };
 
-// Returns `op`, or its form for references if `value` is a reference.
+// Returns `op`, or the op's reference form (RefSwitch for Switch) if `value` is a reference.
 std::string FlowOpName(string_view op, Output value);
 // Adds a Switch colocated with `value`; returns {false side, true side}.
 Outputs AddSwitch(Output value, Output predicate);

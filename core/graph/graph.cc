@@ -10,8 +10,8 @@ namespace penstock {
 
 namespace {
 
-// Returns "input 1 ('b')", with the declared argument to which input `index` belongs, if there is
-// one.
+// Returns "input 1 ('b')": the number of the input, and the name of the declared argument to which
+// it belongs, if there is one.
 std::string DescribeInput(const Node& node, int index) {
   int end = 0;
   for (const ArgDef& arg : node.op().inputs) {
@@ -24,7 +24,7 @@ std::string DescribeInput(const Node& node, int index) {
 }
 
 template <class T>
-void MoveLastTo(std::vector<T>& items, int slot) {
+void ReplaceByLast(std::vector<T>& items, int slot) {
   items[slot] = items.back();
   items.pop_back();
 }
@@ -150,7 +150,7 @@ void Graph::Disconnect(Node* node, int index) {
   const int slot = node->out_slots_[index];
   const OutEdge& last = source->out_edges_.back();
   last.dst->out_slots_[last.dst_index] = slot;
-  MoveLastTo(source->out_edges_, slot);
+  ReplaceByLast(source->out_edges_, slot);
 }
 
 Status Graph::SetInput(Node* node, int index, Endpoint source) {
@@ -179,8 +179,8 @@ void Graph::RemoveControlEdge(Node* src, Node* dst) {
   const ControlSlots slots = it->second;
   control_edges_[{src->id_, src->control_outputs_.back()->id_}].at_src = slots.at_src;
   control_edges_[{dst->control_inputs_.back()->id_, dst->id_}].at_dst = slots.at_dst;
-  MoveLastTo(src->control_outputs_, slots.at_src);
-  MoveLastTo(dst->control_inputs_, slots.at_dst);
+  ReplaceByLast(src->control_outputs_, slots.at_src);
+  ReplaceByLast(dst->control_inputs_, slots.at_dst);
   control_edges_.erase(ControlEdge{src->id_, dst->id_});
 }
 

@@ -2,10 +2,11 @@
 //
 // Graph: a program as nodes (ops with attributes) that are joined by data and control edges.
 //
-// Nodes have dense ids in order of creation; ids stay valid (a removed node leaves a hole). Edges
-// are kept at both ends. Adding and removing an edge takes constant time; so the order of a node's
-// consumers is deterministic, but has no meaning. Loops are legal only through NextIteration nodes.
-// Copied by Clone. Not thread-safe; const methods may run concurrently.
+// Nodes have ids 0, 1, 2, ... in order of creation; the id of a removed node is not used again.
+// Each edge is stored at both of its nodes. Adding and removing an edge takes constant time; in
+// exchange, the order of a node's consumers is deterministic but has no meaning. A cycle is legal
+// only if it goes through a NextIteration node. Clone copies a graph. Not thread-safe; const
+// methods may run concurrently.
 // Invariants (checked by Validate): names are unique; every op is in the registry and attributes
 // are complete; edge types agree at both ends; no cycle other than loops.
 #pragma once
@@ -47,14 +48,15 @@ class Node {
   const std::string& name() const { return name_; }
   const OpDef& op() const { return *op_; }
   const std::string& op_name() const { return op_->name; }
-  const Attrs& attrs() const { return attrs_; }  // complete, with defaults
+  const Attrs& attrs() const { return attrs_; }  // all attributes, including defaults
   const AttrValue* FindAttr(string_view name) const;
   template <class T>
   const T* attr(string_view name) const {
     const AttrValue* value = FindAttr(name);
     return value == nullptr ? nullptr : value->get<T>();
   }
-  // The device as the user wrote it ("" if none), and the one that the placer chose (full name).
+  // The device that the program requests, a full or partial name ("" if none), and the full name of
+  // the device that the placer has chosen.
   const std::string& requested_device() const { return requested_device_; }
   const std::string& assigned_device() const { return assigned_device_; }
 
@@ -116,8 +118,8 @@ class Graph {
   Status SetInput(Node* node, int index, Endpoint source);
   void AddControlEdge(Node* src, Node* dst);  // a second edge is ignored
   void RemoveControlEdge(Node* src, Node* dst);
-  // Moves all data consumers of `from` to `to`. If the types do not fit, returns an error and moves
-  // none.
+  // Connects all data consumers of `from` to `to` instead. If the types do not fit, returns an
+  // error and changes nothing.
   Status ReplaceUses(Endpoint from, Endpoint to);
   // Removes a node and its edges. REQUIRES: it has no data consumers.
   void RemoveNode(Node* node);
@@ -134,11 +136,12 @@ class Graph {
     node->attrs_[name] = std::move(value);
     node->attrs_checked_ = false;  // Validate must check again
   }
-  // Returns a free name: `base`, or base_1, base_2, ... A number is never returned twice.
+  // Returns a name that no node has: `base`, or base_1, base_2, ... Never returns the same numbered
+  // name twice.
   std::string UniqueName(string_view base);
 
-  // Returns the nodes in an order in which every edge except loop back edges goes forward.
-  // InvalidArgument names the nodes of a cycle.
+  // Returns the nodes in an order in which every node comes after its sources, except for loop back
+  // edges. InvalidArgument names the nodes of a cycle.
   StatusOr<std::vector<Node*>> TopologicalOrder() const;
   // Checks all invariants. Errors name the node.
   Status Validate() const;
@@ -162,12 +165,12 @@ class Graph {
   int num_nodes_ = 0;
 };
 
-// Returns true for the edge that closes a loop: from a NextIteration to a Merge. Only such an edge
-// may go backwards.
+// Returns true for an edge that closes a loop: from a NextIteration to a Merge. Only such edges may
+// close a cycle.
 bool IsLoopBackEdge(const Node& src, const Node& dst);
 
 // Returns true if `name` consists of letters, digits and _.\/>- and begins with a letter, a digit,
-// a dot or an underscore (an underscore marks names that the runtime gives).
+// a dot or an underscore (names of nodes that the runtime adds begin with an underscore).
 bool IsValidNodeName(string_view name);
 
 // "name", "name:3" or "^name", as written in GraphDefs, feeds and fetches.
@@ -181,8 +184,8 @@ struct TensorName {
 };
 
 using ShapeMap = std::vector<std::vector<PartialShape>>;  // by node id, by output
-// Returns the shapes of all outputs, inferred forwards over the whole graph, with the values of
-// constants. Shape errors name the node.
+// Infers and returns the shapes of all outputs of the graph. Uses the values of constants. Errors
+// of shape functions name the node.
 StatusOr<ShapeMap> InferShapes(const Graph& graph);
 
 }  // namespace penstock

@@ -52,23 +52,24 @@ void BM_Import(benchmark::State& state) {
 BENCHMARK(BM_Import)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
 template <class Fn>
-void OnLayers(benchmark::State& state, Fn fn) {
+void RunOnLayers(benchmark::State& state, Fn fn) {
   Graph graph(TestOps());
   CHECK_OK(ImportGraph(Layers(static_cast<int>(state.range(0))), &graph));
   for (auto _ : state) fn(graph);
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 void BM_Validate(benchmark::State& state) {
-  OnLayers(state, [](const Graph& graph) { CHECK_OK(graph.Validate()); });
+  RunOnLayers(state, [](const Graph& graph) { CHECK_OK(graph.Validate()); });
 }
 void BM_Clone(benchmark::State& state) {
-  OnLayers(state, [](const Graph& graph) { benchmark::DoNotOptimize(graph.Clone().num_nodes()); });
+  RunOnLayers(state,
+              [](const Graph& graph) { benchmark::DoNotOptimize(graph.Clone().num_nodes()); });
 }
 void BM_InferShapes(benchmark::State& state) {
-  OnLayers(state, [](const Graph& graph) { CHECK_OK(InferShapes(graph).status()); });
+  RunOnLayers(state, [](const Graph& graph) { CHECK_OK(InferShapes(graph).status()); });
 }
 void BM_Export(benchmark::State& state) {
-  OnLayers(state, [](const Graph& graph) {
+  RunOnLayers(state, [](const Graph& graph) {
     tensorflow::GraphDef def;
     ExportGraph(graph, &def);
     benchmark::DoNotOptimize(def.node_size());

@@ -43,22 +43,22 @@ int64_t TensorBytes(const AttrValue& attr) {
 // becomes the op _FilledConst (kernels/flow/filled_const.cc), which stores the value as a scalar
 // and makes the tensor when it runs. Export turns it into a Const again.
 constexpr char kFilledConstOp[] = "_FilledConst";
-// Tensors smaller than this are made on import, so that all steps share them.
+// Smaller tensors stay Consts: import makes the tensor once, and all steps share it.
 constexpr int64_t kFilledConstBytesMin = int64_t{16} << 20;
 
-// The rough memory of a node without its names and tensors: 600 bytes in a session's graph, and the
-// same in a step's graph.
+// An estimate of the memory for a node without its names and tensors: 600 bytes in the session's
+// graph, and 600 bytes in the graph of a prepared step.
 constexpr int64_t kNodeBytes = 1200;
 constexpr int64_t kInlinedBytesMax = int64_t{1} << 31;
 
 // Returns ResourceExhausted if the task has no memory for the graph. Without this check the process
 // might be killed.
 Status CheckMemoryFor(const tensorflow::GraphDef& def) {
-  const int64_t wanted =
+  const int64_t needed =
       kNodeBytes * def.node_size() + 2 * static_cast<int64_t>(def.ByteSizeLong());
   const int64_t available = MemoryAccount::Task().available();
-  if (wanted <= available) return OkStatus();
-  return ResourceExhausted("the graph's ", def.node_size(), " nodes take about ", wanted,
+  if (needed <= available) return OkStatus();
+  return ResourceExhausted("the graph's ", def.node_size(), " nodes take about ", needed,
                            " bytes, and this task (--memory_limit) has ", available, " left");
 }
 
@@ -122,7 +122,7 @@ class Importer {
 
   Status AddNode(const tensorflow::NodeDef& def);
   Status ReadInputs(const tensorflow::NodeDef& def, Graph::NodeSpec* spec);
-  // `filled`: reads all attributes except the value.
+  // If `filled`, reads all attributes except the value, which ReadFilledConst reads.
   Status ReadAttrs(const tensorflow::NodeDef& def, bool filled, Attrs* attrs);
   Status Connect(const DeferredEdge& edge);
 
@@ -236,7 +236,8 @@ Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLi
     RETURN_IF_ERROR(InlineFunctions(def, graph->registry(), limits.nodes_max, bytes_max, &inlined));
   }
   const int first_id = graph->max_id();
-  // A SymbolicGradient names its function also when the body is in the graph.
+  // After inlining, a SymbolicGradient still names its function, although the function's body is in
+  // the graph.
   const Status status = Importer(calls ? inlined : def, limits, graph).Run();
   if (!status.ok()) graph->RemoveNodesFrom(first_id);
   return status;

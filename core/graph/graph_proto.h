@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Imports and exports GraphDefs. The messages are only forward-declared, so that including files
-// need not compile protobuf headers.
+// Imports and exports GraphDefs. The messages are only forward-declared, so that files that include
+// this header need not compile protobuf's.
 //
 // Import checks everything, because the bytes are not trusted: unknown op, missing or wrong
 // attribute, type mismatch, dangling input, duplicate name, cycle; errors name the node. Nodes may
 // come in any order; inputs may name nodes that the graph already has (Extend); attributes that an
 // op does not declare are kept if this version can read them; defaults are filled in. Calls of the
-// library's functions are replaced by their bodies (core/functions). A failed import leaves the
-// graph as it was.
+// library's functions are replaced by their bodies (core/functions). A failed import does not
+// change the graph.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ class GraphDef;
 namespace penstock {
 
 struct ImportLimits {
-  int64_t nodes_max = 1'000'000;                // nodes of one import
-  int64_t tensor_bytes_max = int64_t{1} << 34;  // bytes of all constants together, uncompressed
+  int64_t nodes_max = 1'000'000;                // the number of nodes of one import
+  int64_t tensor_bytes_max = int64_t{1} << 34;  // the bytes of all constants together, in memory
 };
 // Adds the nodes of `def` to `graph`. ResourceExhausted if `def` exceeds `limits`, or needs more
 // memory than the task has.
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits = {});
-// Exports the nodes from `first_id` on, with their assigned devices, or the requested ones if none
-// are assigned.
+// Exports the nodes with ids from `first_id` on. The device in a NodeDef is the node's assigned
+// device, or the requested one if none is assigned.
 void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id = 0);
 
-// Reads a binary or a text file (told apart by content).
+// Reads a file with a GraphDef, in binary or text form; recognises the form by the contents.
 StatusOr<Graph> ReadGraphFile(Env& env, const std::string& path, const Registry& registry);
 // Writes text if the path ends in ".pbtxt", else binary. Equal graphs give equal files.
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path);

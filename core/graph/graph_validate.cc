@@ -35,7 +35,7 @@ int ForwardEdgesInto(const Node& node) {
   return count;
 }
 
-// Returns a predecessor of `node` that could not be ordered either.
+// Returns a node from which an edge leads to `node` and which is not ordered either.
 const Node* UnorderedInput(const Node& node, const std::vector<int>& pending) {
   for (const Endpoint& input : node.inputs()) {
     if (input.node == nullptr || IsLoopBackEdge(*input.node, node)) continue;
@@ -83,7 +83,7 @@ bool IsLoopBackEdge(const Node& src, const Node& dst) {
 
 StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
   std::vector<int> pending(nodes_.size(), 0);
-  std::vector<Node*> order;  // also the queue of the search
+  std::vector<Node*> order;  // the search visits the nodes in this order
   order.reserve(num_nodes_);
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;

@@ -10,9 +10,9 @@ namespace penstock {
 
 namespace {
 
-// Values are tracked only because they may become shapes, so values with more elements than any
-// shape are ignored.
-constexpr int64_t kFollowedElementsMax = kMaxRank;
+// Inference computes values only because they may become shapes, so it ignores values with more
+// elements than a shape can have dimensions.
+constexpr int64_t kTrackedElementsMax = kMaxRank;
 // After this number of rounds without a fixed point, the shapes of loop-carried values count as
 // unknown. Two rounds suffice for a loop, and one more for each loop around it.
 constexpr int kRoundsMax = 8;
@@ -59,7 +59,8 @@ const ResourceHandle::Element* ShapeInference::ElementOf(Endpoint source) const 
   return it == elements_.end() ? nullptr : &it->second;
 }
 
-// Computes the values of the few ops that calculate sizes.
+// Records the output values of a node, if they are known: those of ops with the trait shape_op, and
+// of ops that pass an input through.
 void ShapeInference::Evaluate(const Node& node) {
   if (node.num_outputs() == 0) return;
   const DType dtype = node.output_type(0).dtype;
@@ -93,21 +94,21 @@ void ShapeInference::Evaluate(const Node& node) {
         if (value == nullptr || value->rank() != 0 || value->dtype() != dtype) return;
         values.push_back(IntegerAt(*value, 0));
       }
-      if (values.size() > kFollowedElementsMax) return;
+      if (values.size() > kTrackedElementsMax) return;
       set(0, Integers(dtype, {static_cast<int64_t>(values.size())}, values));
       break;
     }
     case ShapeOp::kNone: {
       if (!node.op().passes_through) return;
       const Tensor* value = ConstantOf(node.input(0));
-      if (value != nullptr && value->num_elements() <= kFollowedElementsMax) set(0, *value);
+      if (value != nullptr && value->num_elements() <= kTrackedElementsMax) set(0, *value);
     }
   }
 }
 
 Status ShapeInference::Infer(const Node& node) {
   shapes_[node.id()].assign(node.num_outputs(), PartialShape());
-  for (int i = 0; i < node.num_outputs(); ++i) {  // from the previous round
+  for (int i = 0; i < node.num_outputs(); ++i) {  // remove the results of the previous round
     constants_.erase({node.id(), i});
     elements_.erase({node.id(), i});
   }
@@ -187,26 +188,27 @@ Status ShapeInference::Update() {
   };
   Status status = infer_all();
 
-  std::vector<std::pair<int, PartialShape>> around;  // loop-carried values: the shape used last
+  // By NextIteration: the shape of the loop-carried value that the last round assumed.
+  std::vector<std::pair<int, PartialShape>> carried;
   for (int id = begin; id < graph_.max_id(); ++id) {
     const Node* const merge = graph_.node(id);
     if (merge == nullptr || merge->num_inputs() < 2) continue;
     for (const Endpoint& input : merge->inputs()) {
       if (input.node == nullptr || !IsLoopBackEdge(*input.node, *merge)) continue;
-      around.emplace_back(input.node->id(), shapes_[merge->id()][0]);
+      carried.emplace_back(input.node->id(), shapes_[merge->id()][0]);
     }
   }
-  for (int round = 0; !around.empty(); ++round) {
+  for (int round = 0; !carried.empty(); ++round) {
     bool is_fixed_point = status.ok();
-    for (auto& [id, taken] : around) {
-      is_fixed_point = is_fixed_point && shapes_[id][0] == taken;
-      taken = shapes_[id][0];
+    for (auto& [id, assumed] : carried) {
+      is_fixed_point = is_fixed_point && shapes_[id][0] == assumed;
+      assumed = shapes_[id][0];
     }
     if (is_fixed_point) break;
     // The shapes of this round are assumptions, so the error may come from shapes that never occur
     // when the step runs.
     const bool give_up = round == kRoundsMax || !status.ok();
-    for (const auto& [id, taken] : around) {
+    for (const auto& [id, assumed] : carried) {
       if (give_up) shapes_[id][0] = PartialShape();
     }
     status = infer_all();

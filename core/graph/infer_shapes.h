@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShapeInference: infers the shapes of a graph's outputs, also of nodes that are added later.
-// Besides shapes it tracks small integer values (Const, Shape of a known shape, Pack of scalars,
-// ...) and the contents of resource handles, because shape functions ask for them.
+// ShapeInference: infers the shapes of a graph's outputs, and later those of nodes that are added
+// to the graph. Because shape functions ask for them, it also computes small integer values (Const,
+// Shape of a known shape, Pack of scalars, ...) and the types and shapes behind resource handles.
 //
-// Each node is inferred after its sources. If there are loops, this is repeated until the shapes of
-// loop-carried values no longer change; if they keep changing, these shapes become unknown, as
-// those of unconnected inputs are. Borrows the graph. Not thread-safe.
+// Update infers each node after its sources. If there are loops, it repeats this until the shapes
+// of loop-carried values no longer change; if they keep changing, these shapes become unknown. The
+// shape of an unconnected input is unknown, too. Borrows the graph. Not thread-safe.
 #pragma once
 
 #include <utility>
@@ -19,7 +19,7 @@
 
 namespace penstock {
 
-// Shapes of nodes' first outputs, by node id, that the caller knows better than the ops do.
+// By node id: shapes of first outputs. They replace the shapes that inference would find.
 using KnownShapes = absl::flat_hash_map<int, PartialShape>;
 
 class ShapeInference {
@@ -27,12 +27,13 @@ class ShapeInference {
   explicit ShapeInference(const Graph& graph, KnownShapes known = {})
       : graph_(graph), known_(std::move(known)) {}
 
-  // Infers the nodes added since the last call. After an error the node that it names has unknown
-  // shapes; the next call continues after that node.
+  // Infers the nodes added since the last call. On an error, the node that the error names has
+  // unknown shapes, and the next call continues with the nodes after it.
   Status Update();
   // REQUIRES: Update has inferred the node.
   const PartialShape& shape(int node, int index) const { return shapes_[node][index]; }
-  // Returns the value of an output if it is known, else null. Valid until the next Update.
+  // Returns the value of an output if it is known, else null. The pointer is valid until the next
+  // Update.
   const Tensor* ConstantOf(Endpoint source) const;
   int num_seen() const { return static_cast<int>(shapes_.size()); }
   ShapeMap TakeShapes() { return std::move(shapes_); }

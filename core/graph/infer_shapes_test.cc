@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the inference of shapes while a graph grows: values that are followed, errors, and
-// depth. client/loop_shapes_test.cc tests loops.
+// Tests the inference of shapes of a graph to which nodes are added: small integer values, errors,
+// and deep graphs. client/loop_shapes_test.cc tests loops.
 #include "core/graph/infer_shapes.h"
 
 #include <string>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoopFrames: finds the loop that each node of a graph runs in. Also helpers that classify Switch,
-// Merge and the loop ops.
+// LoopFrames: finds the loop in which each node of a graph runs. Also functions that recognise
+// control-flow and stack ops.
 //
 // A frame is a loop: the Enter nodes with one `frame_name` lead into it, Exit nodes lead out of it.
-// Frames nest; frame 0 is everything outside of loops. An Enter runs in the outer frame, an Exit in
-// the frame that it leaves. Value types, thread-safe.
+// Frames nest; frame 0 contains the nodes outside of loops. An Enter runs in the outer frame, an
+// Exit in the frame that it leaves. FindLoopFrames is thread-safe.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct LoopFrame {
   std::string name;
   int parent = -1;
   int64_t parallel_iterations = 1;
-  const Node* loop_cond = nullptr;  // or null
+  const Node* loop_cond = nullptr;  // the loop's LoopCond; null if it has none
 };
 
 struct LoopFrames {

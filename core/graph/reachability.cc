@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds strongly connected components by Tarjan's algorithm, with an explicit stack, because graphs
-// can be deeper than a thread's stack. It walks from nodes to their inputs, and so finishes a
-// component after all components that lead to it.
+// can be deeper than a thread's stack. The algorithm walks from nodes to their inputs, and so
+// finishes a component after all components from which edges lead to it.
 #include "core/graph/reachability.h"
 
 #include <algorithm>
@@ -17,15 +17,15 @@ class Tarjan {
       : inputs_(inputs),
         index_(inputs.size(), 0),
         low_(inputs.size(), 0),
-        part_(inputs.size(), -1) {}
+        component_(inputs.size(), -1) {}
 
   std::vector<int> Run(const Graph& graph) {
     for (const Node* node : graph.nodes()) {
       if (index_[node->id()] == 0) Visit(node->id());
     }
-    return std::move(part_);
+    return std::move(component_);
   }
-  int num_parts() const { return num_parts_; }
+  int num_components() const { return num_components_; }
 
  private:
   struct Frame {
@@ -48,7 +48,7 @@ class Tarjan {
         const int input = inputs_[node][frame.next_input++];
         if (index_[input] == 0) {
           enter(input);
-        } else if (part_[input] < 0) {
+        } else if (component_[input] < 0) {
           low_[node] = std::min(low_[node], index_[input]);
         }
         continue;
@@ -68,18 +68,18 @@ class Tarjan {
     do {
       node = open_.back();
       open_.pop_back();
-      part_[node] = num_parts_;
+      component_[node] = num_components_;
     } while (node != first);
-    ++num_parts_;
+    ++num_components_;
   }
 
   const std::vector<std::vector<int>>& inputs_;
   std::vector<int> index_;  // by node, from 1 in the order of the walk; 0: not visited
   std::vector<int> low_;
-  std::vector<int> part_;  // -1: not finished
+  std::vector<int> component_;  // -1: not finished
   std::vector<int> open_;
   int last_index_ = 0;
-  int num_parts_ = 0;
+  int num_components_ = 0;
 };
 
 }  // namespace
@@ -96,36 +96,36 @@ Reachability::Reachability(const Graph& graph, Source source) {
     for (const Node* control : node->control_inputs()) from.push_back(control->id());
   }
   Tarjan tarjan(inputs);
-  part_of_ = tarjan.Run(graph);
-  sources_.resize(tarjan.num_parts());
+  component_of_ = tarjan.Run(graph);
+  sources_.resize(tarjan.num_components());
 
-  first_input_.assign(tarjan.num_parts() + 1, 0);
+  first_input_.assign(tarjan.num_components() + 1, 0);
   const auto for_each_edge = [&](auto fn) {
     for (const Node* node : graph.nodes()) {
-      const int part = part_of_[node->id()];
+      const int component = component_of_[node->id()];
       for (const int input : inputs[node->id()]) {
-        if (part_of_[input] != part) fn(part_of_[input], part);
+        if (component_of_[input] != component) fn(component_of_[input], component);
       }
     }
   };
-  for_each_edge([this](int, int part) { ++first_input_[part + 1]; });
+  for_each_edge([this](int, int component) { ++first_input_[component + 1]; });
   for (size_t i = 1; i < first_input_.size(); ++i) first_input_[i] += first_input_[i - 1];
-  part_inputs_.resize(first_input_.back());
+  component_inputs_.resize(first_input_.back());
   std::vector<int> next(first_input_.begin(), first_input_.end() - 1);
-  for_each_edge([&](int input, int part) { part_inputs_[next[part]++] = input; });
+  for_each_edge([&](int input, int component) { component_inputs_[next[component]++] = input; });
 }
 
 void Reachability::Find(absl::Span<const Seed> seeds) {
   std::fill(sources_.begin(), sources_.end(), Sources());
   int first = static_cast<int>(sources_.size());
   for (const Seed& seed : seeds) {
-    const int part = part_of_[seed.node->id()];
-    sources_[part].set(seed.source);
-    first = std::min(first, part);
+    const int component = component_of_[seed.node->id()];
+    sources_[component].set(seed.source);
+    first = std::min(first, component);
   }
-  for (int part = first; part < static_cast<int>(sources_.size()); ++part) {
-    for (int i = first_input_[part]; i < first_input_[part + 1]; ++i) {
-      sources_[part] |= sources_[part_inputs_[i]];
+  for (int component = first; component < static_cast<int>(sources_.size()); ++component) {
+    for (int i = first_input_[component]; i < first_input_[component + 1]; ++i) {
+      sources_[component] |= sources_[component_inputs_[i]];
     }
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorNameView: a TensorName that borrows its text, so that imports, which parse hundreds of
-// thousands of names, do not copy them.
+// TensorNameView: a TensorName that borrows its text. An import parses hundreds of thousands of
+// names and so does not copy them.
 #pragma once
 
 #include "core/base/status.h"

@@ -4,9 +4,9 @@
 // and restore, signatures. Also reads SavedModels: files with one or more MetaGraphs and their
 // graphs.
 //
-// The bytes are not trusted: every name in these structures has been checked against the graph.
-// Errors name the file and the field. Text and binary files are told apart by content; fields that
-// this version does not know are ignored.
+// The files are not trusted: the readers check every name in these structures against the graph,
+// except where a comment says otherwise. Errors name the file and the field. The readers recognise
+// text and binary files by their contents, and ignore fields that this version does not know.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace penstock {
 
 // A tensor of a signature.
 struct TensorInfo {
-  std::string name;  // "x:0"; of a sparse tensor, that of its values
+  std::string name;  // "x:0"; for a sparse tensor, the name of the tensor with its values
   DType dtype = DType::kInvalid;
   PartialShape shape;
   std::string indices, dense_shape;  // for a sparse tensor, else empty

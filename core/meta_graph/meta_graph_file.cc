@@ -39,18 +39,18 @@ Tags Sorted(Tags tags) {
 }
 
 StatusOr<MetaGraph> FindGraph(const tensorflow::SavedModel& model, const Tags& tags, Graph* graph) {
-  std::vector<std::string> there;
+  std::vector<std::string> known_tags;
   for (int i = 0; i < model.meta_graphs_size(); ++i) {
-    const Tags own = TagsOf(model.meta_graphs(i));
-    if (Sorted(own) == Sorted(tags)) {
+    const Tags graph_tags = TagsOf(model.meta_graphs(i));
+    if (Sorted(graph_tags) == Sorted(tags)) {
       auto meta = MetaGraphFromProto(model.meta_graphs(i), graph);
       if (meta.ok()) return meta;
       return Annotate(meta.status(), StrCat("meta_graphs[", i, "]"));
     }
-    there.push_back(StrCat("'", absl::StrJoin(own, ","), "'"));
+    known_tags.push_back(StrCat("'", absl::StrJoin(graph_tags, ","), "'"));
   }
   return NotFound("it has no graph with tags '", absl::StrJoin(tags, ","),
-                  "'; those it has: ", absl::StrJoin(there, ", "));
+                  "'; those it has: ", absl::StrJoin(known_tags, ", "));
 }
 
 }  // namespace

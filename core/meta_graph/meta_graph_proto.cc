@@ -63,8 +63,8 @@ Status ReadInfos(const Graph& graph, string_view field,
   return OkStatus();
 }
 
-// The signature for a node that a loader must run once. Its output names the node instead of a
-// tensor.
+// The signature that names the node which a loader must run once. Its output is the name of a node
+// instead of a tensor.
 constexpr char kInitSignature[] = "__saved_model_init_op";
 
 Status ReadSignature(const Graph& graph, const std::string& key,
@@ -140,7 +140,7 @@ Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaG
         StrCat("/", file, "/").find("/../") != std::string::npos) {
       return InvalidArgument("asset_file_def.filename '", file, "' leads out of the folder");
     }
-    // TensorFlow lists a file once for each graph of the SavedModel. It is kept once.
+    // TensorFlow lists a file once for each graph of the SavedModel. Keep only one entry.
     const auto known = std::find_if(meta->assets.begin(), meta->assets.end(),
                                     [&](const Asset& asset) { return asset.tensor == tensor; });
     if (known == meta->assets.end()) {

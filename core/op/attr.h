@@ -3,8 +3,8 @@
 // AttrValue and Attrs: the values of a node's attributes, as C++ types. They are parsed once from
 // the AttrValue messages of the wire format.
 //
-// Value types that can be copied, compared and printed. A list keeps the kind of its elements even
-// when it is empty, except an EmptyList.
+// Both can be copied, compared and printed. An empty list still has the kind of its elements,
+// unless it is an EmptyList.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct FunctionName {
   bool operator==(const FunctionName& other) const;
 };
 
-// An empty list of unknown kind (an empty list in the wire format has no kind): equal to, and
-// convertible into, an empty list of any kind.
+// An empty list of unknown kind, because an empty list in the wire format has no kind. It equals,
+// and converts to, an empty list of any kind.
 struct EmptyList {
   bool operator==(const EmptyList&) const = default;
 };
@@ -46,24 +46,25 @@ class AttrValue {
                              std::vector<EdgeType>, std::vector<PartialShape>, std::vector<Tensor>,
                              std::vector<FunctionName>, EmptyList>;
 
-  AttrValue() = default;                                       // no value: the attribute is absent
-  AttrValue(int64_t v) : value_(v) {}                          // NOLINT: implicit so that
-  AttrValue(int v) : value_(int64_t{v}) {}                     // NOLINT: {"axis", 1} reads
-  AttrValue(float v) : value_(v) {}                            // NOLINT: as it should
-  AttrValue(double v) : value_(static_cast<float>(v)) {}       // NOLINT
-  AttrValue(bool v) : value_(v) {}                             // NOLINT
-  AttrValue(const char* v) : value_(std::string(v)) {}         // NOLINT
-  AttrValue(std::string v) : value_(std::move(v)) {}           // NOLINT
-  AttrValue(DType v) : value_(EdgeType{v}) {}                  // NOLINT
-  AttrValue(EdgeType v) : value_(v) {}                         // NOLINT
-  AttrValue(PartialShape v) : value_(std::move(v)) {}          // NOLINT
-  AttrValue(const Shape& v) : value_(PartialShape(v)) {}       // NOLINT
-  AttrValue(Tensor v) : value_(std::move(v)) {}                // NOLINT
-  AttrValue(FunctionName v) : value_(std::move(v)) {}          // NOLINT
-  AttrValue(EmptyList v) : value_(v) {}                        // NOLINT
-  AttrValue(std::vector<int64_t> v) : value_(std::move(v)) {}  // NOLINT
-  AttrValue(std::vector<float> v) : value_(std::move(v)) {}    // NOLINT
-  AttrValue(std::vector<bool> v) : value_(std::move(v)) {}     // NOLINT
+  AttrValue() = default;  // no value: the attribute is absent
+  // These constructors are implicit, so that programs can write {"axis", 1}.
+  AttrValue(int64_t v) : value_(v) {}                               // NOLINT
+  AttrValue(int v) : value_(int64_t{v}) {}                          // NOLINT
+  AttrValue(float v) : value_(v) {}                                 // NOLINT
+  AttrValue(double v) : value_(static_cast<float>(v)) {}            // NOLINT
+  AttrValue(bool v) : value_(v) {}                                  // NOLINT
+  AttrValue(const char* v) : value_(std::string(v)) {}              // NOLINT
+  AttrValue(std::string v) : value_(std::move(v)) {}                // NOLINT
+  AttrValue(DType v) : value_(EdgeType{v}) {}                       // NOLINT
+  AttrValue(EdgeType v) : value_(v) {}                              // NOLINT
+  AttrValue(PartialShape v) : value_(std::move(v)) {}               // NOLINT
+  AttrValue(const Shape& v) : value_(PartialShape(v)) {}            // NOLINT
+  AttrValue(Tensor v) : value_(std::move(v)) {}                     // NOLINT
+  AttrValue(FunctionName v) : value_(std::move(v)) {}               // NOLINT
+  AttrValue(EmptyList v) : value_(v) {}                             // NOLINT
+  AttrValue(std::vector<int64_t> v) : value_(std::move(v)) {}       // NOLINT
+  AttrValue(std::vector<float> v) : value_(std::move(v)) {}         // NOLINT
+  AttrValue(std::vector<bool> v) : value_(std::move(v)) {}          // NOLINT
   AttrValue(std::vector<std::string> v) : value_(std::move(v)) {}   // NOLINT
   AttrValue(std::vector<EdgeType> v) : value_(std::move(v)) {}      // NOLINT
   AttrValue(const std::vector<DType>& v);                           // NOLINT

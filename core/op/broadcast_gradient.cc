@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gradients of broadcast operands: sums over the dimensions along which the operand was repeated.
-// If the shapes are known, no nodes are needed to compute these dimensions at run time.
+// If the shapes are known, these dimensions become constants; else nodes compute them in each step.
 #include <algorithm>
 #include <optional>
 
@@ -17,11 +17,12 @@ struct Reduction {
   bool reshape = false;
 };
 
-// Broadcasting aligns shapes at their last dimensions. Returns the dimension of `shape` that is
-// aligned with dimension i of a result of rank `rank`; 0 if `shape` has none there.
+// Returns the size of the dimension of `shape` that broadcasting aligns with dimension i of a
+// result of rank `rank`; 0 if `shape` has no such dimension. Shapes are aligned at their last
+// dimensions.
 int64_t AlignedDim(const PartialShape& shape, int i, int rank) {
-  const int own = i - (rank - shape.rank());
-  return own < 0 ? 0 : shape.dim(own);
+  const int own_dim = i - (rank - shape.rank());
+  return own_dim < 0 ? 0 : shape.dim(own_dim);
 }
 
 // Returns the reduction for operand `x`, which is broadcast with `other`; nullopt if the known
@@ -42,7 +43,7 @@ std::optional<Reduction> StaticReduction(const PartialShape& x, const PartialSha
       reduction.axes.push_back(i);
       reduction.reshape = true;
     } else if (x.dim(i - added) == PartialShape::kUnknown) {
-      return std::nullopt;  // the dimension of x may be 1 and that of the result larger
+      return std::nullopt;  // x may be broadcast along this dimension or not
     }
   }
   return reduction;

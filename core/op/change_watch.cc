@@ -54,14 +54,14 @@ bool ChangeWatch::all() const {
 }
 
 void ChangeWatch::Take(absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
-  std::vector<uint64_t> taken(marks_.size());
+  std::vector<uint64_t> marks(marks_.size());
   {
     MutexLock lock(AllWatches().mu);
-    std::swap(taken, marks_);
+    std::swap(marks, marks_);
   }
-  for (size_t word = 0; word < taken.size(); ++word) {
-    for (int64_t bit = 0; taken[word] != 0 && bit < kWordBits; ++bit) {
-      if ((taken[word] >> bit & 1) == 0) continue;
+  for (size_t word = 0; word < marks.size(); ++word) {
+    for (int64_t bit = 0; marks[word] != 0 && bit < kWordBits; ++bit) {
+      if ((marks[word] >> bit & 1) == 0) continue;
       const int64_t begin = (static_cast<int64_t>(word) * kWordBits + bit) * kChunkBytes;
       fn(begin, std::min(bytes_, begin + kChunkBytes));
     }

@@ -7,8 +7,9 @@
 //   ... copy the value piece by piece under Variable::Inspect, while updates go on ...
 //   variable->Inspect(... watch.Take(...): copy what has changed since ...);
 //
-// Updates of rows mark the chunks that hold them; an update of the whole value, or an assignment,
-// marks everything. Costs one load per update while nothing is watched. Thread-safe.
+// An update of rows marks the chunks that contain these rows. An assignment, or an update of the
+// whole value, marks everything. While no variable is watched, an update pays one atomic load.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +36,9 @@ class ChangeWatch {
   // Returns whether the whole value has changed since the watch began, so that pieces copied before
   // are useless.
   bool all() const;
-  // Calls fn(begin, end) with the byte ranges of the chunks that have changed since the last Take,
-  // in order, and forgets them. Does not report changes of the whole value; ask all(). `fn` must
-  // not call the watch or the variable.
+  // Calls fn(begin, end) with the byte range of each chunk that has changed since the last Take, in
+  // ascending order, and clears the chunks' marks. Does not report a change of the whole value;
+  // all() does. `fn` must not call the watch or the variable.
   void Take(absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
 
  private:

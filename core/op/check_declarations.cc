@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckDeclarations: checks that ops and kernels can form a registry. A mistake in Penstock itself
-// ends the process (Registry); a mistake in a loaded library is an error of LoadLibrary.
+// CheckDeclarations: checks that ops and kernels can form a registry. If Penstock's own
+// declarations fail the check, the Registry ends the process; if those of a loaded library fail,
+// LoadLibrary returns the error.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -50,7 +51,7 @@ Status CheckDefaults(const OpDef& op) {
   const auto once = [&](string_view name) {
     return Expect(names.insert(name).second, "op ", op.name, " declares '", name, "' twice");
   };
-  // A copy of `op` with only its optional attributes. Their defaults must pass the op's own checks.
+  // A copy of `op` without its required attributes, to check the default values of the others.
   OpDef optional{.name = op.name};
   Attrs defaults;
   for (const TypeAttrDef& type : op.types) {
@@ -77,7 +78,7 @@ Status CheckOp(const OpDef& op) {
       RETURN_IF_ERROR(CheckArg(op, arg));
     }
   }
-  // The memory plan takes output i for a view of input i.
+  // The memory plan assumes that output i is a view of input i.
   RETURN_IF_ERROR(Expect(!op.is_view || op.inputs.size() >= op.outputs.size(), "op ", op.name,
                          " has fewer inputs than outputs, so it cannot be a view"));
   RETURN_IF_ERROR(Expect(op.resource_use == ResourceUse::kOther || op.may_wait, "op ", op.name,
@@ -99,9 +100,9 @@ Status CheckKernel(const OpDef& op, const KernelDef& kernel) {
         "a kernel of ", op.name, " is for ", attr, "=", Name(dtype), ", which the op excludes"));
   }
   for (const std::string& arg : kernel.host_args) {
-    const auto is_it = [&](const ArgDef& def) { return def.name == arg; };
-    RETURN_IF_ERROR(Expect(std::any_of(op.inputs.begin(), op.inputs.end(), is_it) ||
-                               std::any_of(op.outputs.begin(), op.outputs.end(), is_it),
+    const auto has_name = [&](const ArgDef& def) { return def.name == arg; };
+    RETURN_IF_ERROR(Expect(std::any_of(op.inputs.begin(), op.inputs.end(), has_name) ||
+                               std::any_of(op.outputs.begin(), op.outputs.end(), has_name),
                            "a kernel of ", op.name, " keeps '", arg,
                            "' on the host, which the op has not"));
   }

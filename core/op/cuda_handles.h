@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CudaHandles: library handles of a CUDA device that kernels get through
-// KernelContext::device_handles(). They launch their work on the device's stream. Kernels must not
-// change their settings, because all threads use them at once.
+// KernelContext::device_handles(). Library calls with a handle launch their work on the device's
+// stream. Kernels must not change a handle's settings, because all threads share the handles.
 #pragma once
 
 struct cublasContext;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holds the lists that OP and KERNEL append to, and the registry made of them.
+// Holds the lists of declarations to which OP and KERNEL append, and the registry made from them.
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -63,7 +63,7 @@ void AddDeclaration(const Add& add) {
   add(LinkedDeclarations());
 }
 
-// Held while `global` is set. Readers of `global` need no lock.
+// Serialises the writers of `global`. Readers of `global` need no lock.
 Mutex& GlobalMutex() {
   static auto& mutex = *new Mutex;
   return mutex;
@@ -143,7 +143,7 @@ Status ExtendGlobalRegistry(const std::pair<std::vector<OpDef>, std::vector<Kern
   }
   RETURN_IF_ERROR(CheckDeclarations(ops, kernels));
   MutexLock lock(GlobalMutex());
-  // Graphs and sessions may still use the registries of earlier calls.
+  // Keeps all registries, because graphs and sessions may still use those of earlier calls.
   static auto& all = *new std::vector<std::unique_ptr<const Registry>>;
   all.push_back(std::make_unique<const Registry>(std::move(ops), std::move(kernels)));
   global.store(all.back().get(), std::memory_order_release);

@@ -14,16 +14,16 @@ namespace penstock {
 
 using Declarations = std::pair<std::vector<OpDef>, std::vector<KernelDef>>;
 
-// From now on, declarations by static initialisers on this thread (those that dlopen runs) are
-// collected separately.
+// Starts to collect the declarations that static initialisers make on this thread, while dlopen
+// runs them. Until TakeDeclarations, they are not added to the lists of linked-in declarations.
 void CollectDeclarations();
-// Stops collecting and returns the collected declarations.
+// Stops collecting, and returns the declarations collected on this thread.
 Declarations TakeDeclarations();
 
-// Adds ops and kernels to the registry that Registry::Global() returns from now on. Registries that
-// it returned before do not change. InvalidArgument if the declarations contradict each other or
-// registered ones. AlreadyExists if a node would match an added and a registered kernel. After an
-// error nothing has changed. One call at a time.
+// Makes a registry with the present ops and kernels and the added ones, which Registry::Global()
+// returns from now on. Registries that it returned before do not change. InvalidArgument if the
+// declarations contradict each other or registered ones. AlreadyExists if a node would match an
+// added and a registered kernel. An error changes nothing. Calls must not overlap.
 Status ExtendGlobalRegistry(const Declarations& added);
 
 }  // namespace penstock

@@ -84,13 +84,13 @@ class Parser {
 
 // Combines `a` and `b`; returns false if they contradict each other.
 template <class T>
-bool Unite(const std::optional<T>& a, const std::optional<T>& b, std::optional<T>* both) {
+bool MergeComponent(const std::optional<T>& a, const std::optional<T>& b, std::optional<T>* both) {
   *both = a ? a : b;
   return !a || !b || *a == *b;
 }
 
 template <class T>
-bool States(const std::optional<T>& part, const std::optional<T>& full) {
+bool ComponentMatches(const std::optional<T>& part, const std::optional<T>& full) {
   return !part || part == full;
 }
 
@@ -114,18 +114,18 @@ std::string DeviceName::ToString() const {
 }
 
 bool DeviceName::Matches(const DeviceName& full_name) const {
-  return States(job, full_name.job) && States(replica, full_name.replica) &&
-         States(task, full_name.task) && States(type, full_name.type) &&
-         States(index, full_name.index);
+  return ComponentMatches(job, full_name.job) && ComponentMatches(replica, full_name.replica) &&
+         ComponentMatches(task, full_name.task) && ComponentMatches(type, full_name.type) &&
+         ComponentMatches(index, full_name.index);
 }
 
 StatusOr<DeviceName> DeviceName::Merge(const DeviceName& other, bool soft) const {
   DeviceName both;
-  const bool same_task = Unite(job, other.job, &both.job) &&
-                         Unite(replica, other.replica, &both.replica) &&
-                         Unite(task, other.task, &both.task);
-  const bool same_type = Unite(type, other.type, &both.type);
-  const bool same_index = Unite(index, other.index, &both.index);
+  const bool same_task = MergeComponent(job, other.job, &both.job) &&
+                         MergeComponent(replica, other.replica, &both.replica) &&
+                         MergeComponent(task, other.task, &both.task);
+  const bool same_type = MergeComponent(type, other.type, &both.type);
+  const bool same_index = MergeComponent(index, other.index, &both.index);
   if (!same_task || (!soft && !(same_type && same_index))) {
     return InvalidArgument("device '", ToString(), "' contradicts device '", other.ToString(), "'");
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeviceName: a full or partial device name, such as "/job:worker/replica:0/task:17/device:GPU:3".
-// Device strings are parsed here; other code uses DeviceName. A component that is absent or "*"
-// matches anything. The legacy forms "/cpu:0", "/gpu:1" and "/CPU:0" are accepted.
+// Only this file parses device strings; other code uses DeviceName. A component that is absent or
+// "*" matches any value. Parse also accepts the legacy forms "/cpu:0", "/gpu:1" and "/CPU:0".
 #pragma once
 
 #include <optional>
@@ -27,18 +27,20 @@ struct DeviceName {
 
   // Returns true if `full_name` has the same value for every component that this name gives.
   bool Matches(const DeviceName& full_name) const;
-  // Returns the combination of both constraints; InvalidArgument if they conflict. With `soft`, a
-  // conflict in type or index drops these components instead.
+  // Returns a name with the components of both names; InvalidArgument if they give different values
+  // for a component. With `soft`, different types drop type and index from the result instead, and
+  // different indices drop the index.
   StatusOr<DeviceName> Merge(const DeviceName& other, bool soft = false) const;
   // Returns this name without type and index, the name of a task: "/job:worker/replica:0/task:17".
   DeviceName Task() const;
   bool SameTask(const DeviceName& other) const;
 };
 
-// Roughly how fast a device is. The rates serve to compare alternatives, not to predict times.
+// Rough rates of a device. The compiler compares alternatives with them; they are not accurate
+// enough to predict times.
 struct DeviceRates {
   double flops_per_ns = 50;
-  double bytes_per_ns = 10;  // bandwidth of its memory
+  double bytes_per_ns = 10;  // bandwidth of the device's memory
   double launch_ns = 200;    // time of a kernel that does nothing
 };
 // Returns typical rates of a device of this type, "CPU" or "GPU".
@@ -57,8 +59,8 @@ struct DeviceInfo {
   int64_t memory_limit = 0;  // bytes
   std::string description = "";
   DeviceRates rates = {};
-  int lanes = 1;  // the number of nodes it can run at once
-  // Rates of copies between devices of its task, and of messages to other tasks.
+  int lanes = 1;  // how many nodes the device can run at once
+  // Rates of copies between devices of the same task, and of messages to other tasks.
   LinkRates link_in_task = {.bytes_per_ns = 10, .latency_ns = 10'000};
   LinkRates link_to_tasks = {.bytes_per_ns = 1, .latency_ns = 100'000};
 };

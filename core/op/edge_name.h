@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EdgeName: "edge_12_w:0", the name of a tensor that is sent between two devices in a step. The
-// partitioner names each edge that it cuts; reports show the part that the author of the graph
-// knows.
+// partitioner makes such a name for each edge that it cuts. Reports show only "w:0", the name that
+// the author of the graph knows.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace penstock {
 struct EdgeName {
   static constexpr int kControl = -1;
 
-  int64_t id = 0;    // the number of the producer, unique in its graph
-  std::string node;  // the producer
-  int output = 0;    // its output, or kControl
+  int64_t id = 0;    // the number of the producing node, unique in its graph
+  std::string node;  // the name of the producing node
+  int output = 0;    // which of the node's outputs, or kControl
 
-  // Parses a name that ToString has made. Returns nullopt for text of another form, because other
-  // graphs may name their tensors otherwise.
+  // Parses a name that ToString has made. Returns nullopt for text of any other form: graphs that
+  // the partitioner did not make may have other names.
   static std::optional<EdgeName> Parse(string_view text);
 
   bool operator==(const EdgeName&) const = default;

@@ -24,7 +24,7 @@ constexpr Elf64_Half kMachine = EM_AARCH64;
 constexpr unsigned char kByteOrder =
     std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
-Status Broken() { return InvalidArgument("it is a broken or truncated ELF file"); }
+Status BrokenFileError() { return InvalidArgument("it is a broken or truncated ELF file"); }
 
 // Copies a structure from `offset`; returns false if it extends beyond the end of the bytes.
 template <class T>
@@ -52,10 +52,10 @@ class Reader {
         header.e_type != ET_DYN || header.e_machine != kMachine) {
       return InvalidArgument("it is no shared library for this machine");
     }
-    if (header.e_phentsize != sizeof(Elf64_Phdr)) return Broken();
+    if (header.e_phentsize != sizeof(Elf64_Phdr)) return BrokenFileError();
     for (uint64_t i = 0; i < header.e_phnum; ++i) {
       Elf64_Phdr segment;
-      if (!Get(bytes_, header.e_phoff + i * sizeof(segment), &segment)) return Broken();
+      if (!Get(bytes_, header.e_phoff + i * sizeof(segment), &segment)) return BrokenFileError();
       segments_.push_back(segment);
     }
     return OkStatus();
@@ -72,7 +72,7 @@ class Reader {
         const uint64_t content = at + sizeof(note) + padded(note.n_namesz);
         const string_view name = Range(notes, at + sizeof(note), note.n_namesz);
         const string_view value = Range(notes, content, note.n_descsz);
-        if (value.size() != note.n_descsz) return Broken();
+        if (value.size() != note.n_descsz) return BrokenFileError();
         // The size of the owner's name includes its final zero.
         if (note.n_type == type && absl::StripSuffix(name, kZero) == owner) {
           found->emplace_back(value);
@@ -100,15 +100,15 @@ class Reader {
     const string_view table = Range(bytes_, OffsetOf(table_address), table_size);
     for (const uint64_t name : names) {
       const size_t end = name < table.size() ? table.find('\0', name) : string_view::npos;
-      if (end == string_view::npos) return Broken();
+      if (end == string_view::npos) return BrokenFileError();
       needed->emplace_back(table.substr(name, end - name));
     }
     return OkStatus();
   }
 
  private:
-  // Returns the offset in the file of the bytes that are loaded at `address`; the end of the file
-  // if there are none.
+  // Returns the offset in the file of the bytes that would be loaded at `address`; the end of the
+  // file if no bytes of the file belong there.
   uint64_t OffsetOf(uint64_t address) const {
     for (const Elf64_Phdr& segment : segments_) {
       if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ElfFile: reads some sections of a shared library's file without loading the library. Files may be
-// truncated or hostile: every offset is checked.
+// ElfFile: reads some sections of a shared library's file without loading the library. The file may
+// be truncated or hostile, so ReadElfFile checks every offset.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradient functions of ops. Given the gradients of a node's outputs, they add the nodes that
-// compute the gradients of its inputs. Because they only add nodes, gradients can be differentiated
-// again.
+// Gradient functions of ops. Given the gradients of a node's outputs, a gradient function adds the
+// nodes that compute the gradients of the node's inputs. These are ordinary nodes, so they can be
+// differentiated again.
 //
 //   .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.dy() * Exp(g.x())};
 //   }
@@ -17,8 +17,9 @@
 
 namespace penstock {
 
-// A gradient: none, a dense tensor, or rows of one, such as Gather's gradient: `values[k]` is added
-// to row `indices[k]` of a tensor of shape `dense_shape`; indices may repeat.
+// A gradient is none, a dense tensor, or sparse, such as that of Gather. A sparse gradient stands
+// for a tensor of shape `dense_shape`, to which `values[k]` is added at row `indices[k]` for each
+// k. Indices may repeat.
 struct Gradient {
   Gradient() = default;
   Gradient(Output dense) : values(dense) {}  // NOLINT
@@ -32,8 +33,8 @@ struct Gradient {
   Output dense_shape;  // invalid unless sparse
 };
 
-// Returns the gradient as a dense tensor. Adds a conversion if it is sparse: rows with the same
-// index are summed. Invalid if the gradient is none.
+// Returns the gradient as a dense tensor. For a sparse gradient, adds nodes that convert it, and
+// that sum rows with the same index. Returns an invalid Output if the gradient is none.
 Output Dense(const Gradient& gradient);
 
 // The view of the forward node that a gradient function gets.
@@ -85,10 +86,10 @@ Output SumToShapeOf(Output dy, Output x);
 // Does the same as SumToShapeOf for both operands of a broadcasting binary op.
 std::vector<Gradient> SumToInputs(const GradientScope& g, Output dx, Output dy);
 
-// Math ops for gradient functions. Each function adds a node of the op with the function's name
-// (ShapeOf, SizeOf and RankOf add a Shape, Size and Rank; Gather adds a GatherV2). Conj of real
-// numbers, Cast to the type that x has, and AddN of one output return their argument and add no
-// node.
+// Math ops for gradient functions. Each function adds a node of the op with the function's name;
+// but ShapeOf, SizeOf and RankOf add a Shape, Size and Rank, and Gather adds a GatherV2. Conj of
+// real numbers, Cast to the present type of x, and AddN of one output add no node and return their
+// argument.
 Output Exp(Output x);
 Output Log(Output x);
 Output Sqrt(Output x);

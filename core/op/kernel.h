@@ -11,10 +11,10 @@
 //   };
 //   KERNEL(BiasAdd, BiasAdd, float, double);
 //
-// One Kernel object executes one node of one compiled graph in all steps, many of them at the same
-// time: Compute must not change the object (keep state in resources). Every kernel validates ranks,
-// types, indices and divisors itself before touching memory, independently of shape inference,
-// because graphs are not trusted. Errors name input and value; the executor adds the node.
+// One Kernel object executes one node of one compiled graph in all steps, and several steps may run
+// at once. So Compute must not change the object; state belongs in resources. Graphs are not
+// trusted: before it touches memory, a kernel itself checks ranks, types, indices and divisors.
+// Its errors name the input and its value; the executor adds the node's name.
 #pragma once
 
 #include <memory>
@@ -36,21 +36,21 @@ namespace penstock {
 class Env;
 class Rendezvous;  // core/runtime/rendezvous.h; only kernels/flow uses its members
 
-// The properties of its node that a kernel gets when it is created.
+// The properties of a node that its kernel gets when it is created.
 struct KernelInit {
   const std::string& name;  // the node's name
   const OpDef& op;
-  const Attrs& attrs;         // complete, with defaults
+  const Attrs& attrs;         // all attributes, including defaults
   const std::string& device;  // full name
   const std::vector<EdgeType>& input_types;
   const std::vector<EdgeType>& output_types;
 
-  // Copies an attribute into *value; InvalidArgument names node, attribute and the kind found.
-  // If `value` is a DType, copies the base type of the attribute's value (without "ref").
+  // Copies an attribute into *value; into a DType, its base type (without "ref"). InvalidArgument
+  // if the attribute is missing or of another kind; names node, attribute and the kind found.
   template <class T>
   Status Attr(string_view attr, T* value) const;
   Status Attr(string_view attr, DType* value) const;
-  Status Attr(string_view attr, int* value) const;  // range-checked
+  Status Attr(string_view attr, int* value) const;  // InvalidArgument if out of the range of int
   Status Attr(string_view attr, std::vector<DType>* value) const;
 };
 
@@ -58,7 +58,7 @@ struct KernelInit {
 struct StepContext {
   int64_t step_id = 0;
   uint64_t incarnation = 0;                 // the task's incarnation
-  ResourceStore* resources = nullptr;       // the device's (or the session's, if it is isolated)
+  ResourceStore* resources = nullptr;       // the device's, or that of an isolated session
   ResourceStore* step_resources = nullptr;  // destroyed when the step ends
   Rendezvous* rendezvous = nullptr;
   Cancellation* cancellation = nullptr;
@@ -74,7 +74,7 @@ struct StepContext {
 
 class KernelContext {
  public:
-  // Filled in by the executor; arrays are borrowed during the call (until Done, if asynchronous).
+  // Filled in by the executor. The arrays are borrowed until Compute returns or Done is called.
   struct Params {
     StepContext* step = nullptr;
     const std::string* node_name = nullptr;
@@ -96,22 +96,21 @@ class KernelContext {
 
   int num_inputs() const { return p_.num_inputs; }
   int num_outputs() const { return p_.num_outputs; }
-  // The loop that this execution belongs to, and the iteration: `frame` is the same in all tasks
-  // and different for each run of an inner loop; both are 0 outside of loops.
+  // Identify the loop and the iteration to which this execution belongs. frame() is the same number
+  // in all tasks, and differs between the runs of an inner loop. Both are 0 outside of loops.
   uint64_t frame() const { return p_.frame; }
   uint64_t iteration() const { return p_.iteration; }
   const Tensor& input(int i) const { return p_.inputs[i]; }
-  // Moves input i out, so that its buffer may be written if unique().
+  // Moves input i out. The caller may write its buffer if the returned tensor is unique().
   Tensor TakeInput(int i) { return std::move(p_.inputs[i]); }
   EdgeType output_type(int i) const { return p_.output_types[i]; }
 
   // Creates a tensor for output i, with the type that the output has in the graph.
-  // ResourceExhausted if there is not enough memory. The pointer is valid until the kernel ends.
+  // ResourceExhausted if there is not enough memory. `*output` is valid until the kernel ends.
   Status Allocate(int i, const Shape& shape, Tensor** output);
   // Does the same as Allocate, but reuses the buffer of input `from` if nothing else refers to the
   // buffer, its size and type match, and it is in the right memory (host or device). Input `from`
-  // stays readable and aliases the output: for elementwise kernels that read each element before
-  // they write it.
+  // stays readable and aliases the output: for kernels that read each element before they write it.
   Status ForwardOrAllocate(int from, int i, const Shape& shape, Tensor** output);
   void SetOutput(int i, Tensor value) { p_.outputs[i] = std::move(value); }
   // Returns scratch memory on the device; ResourceExhausted if there is not enough.
@@ -144,9 +143,9 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual Status Init(const KernelInit& node) { return OkStatus(); }
   virtual Status Compute(KernelContext& ctx) = 0;
-  // Returns the rough time of one execution in nanoseconds, if the kernel can estimate it. The
-  // executor runs cheap kernels inline and passes expensive ones to the pool. 0: unknown, the
-  // executor measures it.
+  // Returns a rough estimate of the time of one execution in nanoseconds. The executor runs cheap
+  // kernels inline and passes expensive ones to the thread pool. 0: the kernel has no estimate, and
+  // the executor measures the time.
   virtual int64_t CostNanos() const { return 0; }
   virtual class AsyncKernel* AsAsync() { return nullptr; }
 };
@@ -155,11 +154,11 @@ class Kernel {
 // thread.
 class AsyncKernel : public Kernel {
  public:
-  // The kernel must call `done` once, on any thread; `ctx` lives until then. A kernel that waits
-  // registers with ctx.step().cancellation; when cancelled, it ends with the cancellation's status.
+  // The kernel must call `done` once, on any thread; `ctx` lives until then. If it waits, it must
+  // register with ctx.step().cancellation; when cancelled, it ends with the cancellation's status.
   virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
-  // Returns false if the kernel never waits for another node: it waits only for files, for threads
-  // of its own, or for nothing. If it returns true, the op has the trait may_wait or is internal.
+  // Returns whether the kernel may wait for another node, and not only for files or threads of its
+  // own. If it returns true, the op must have the trait may_wait or be internal.
   virtual bool WaitsForNodes() const { return true; }
   Status Compute(KernelContext& ctx) final { return Internal("async kernel run synchronously"); }
   AsyncKernel* AsAsync() final { return this; }

@@ -31,8 +31,8 @@ constexpr char kOurLibrary[] = "libpenstock.so";
 struct LibraryTable {
   Mutex mu;
   std::vector<OpLibrary> libraries ABSL_GUARDED_BY(mu);
-  // By path: the errors of refused libraries that dlopen has opened. A second LoadLibrary returns
-  // the same error, because dlopen runs initialisers only once.
+  // The errors of libraries that dlopen has opened but LoadLibrary has refused, by path. A second
+  // LoadLibrary returns the same error, because dlopen runs initialisers only once.
   std::map<std::string, Status> refused ABSL_GUARDED_BY(mu);
 };
 LibraryTable& GlobalLibraries() {
@@ -40,8 +40,8 @@ LibraryTable& GlobalLibraries() {
   return loaded;
 }
 
-// The library whose initialisers this thread runs; empty: none.
-thread_local std::string opening;
+// The path of the library whose initialisers this thread is running; empty: none.
+thread_local std::string opening_path;
 
 std::string Describe(const OpLibraryBuild& build) {
   const size_t size = strnlen(build.version, sizeof(build.version));
@@ -53,14 +53,14 @@ std::string Describe(const OpLibraryBuild& build) {
 }
 
 // Returns "0.1" for "0.1.2".
-string_view Minor(const OpLibraryBuild& build) {
+string_view MinorVersion(const OpLibraryBuild& build) {
   const string_view version(build.version, strnlen(build.version, sizeof(build.version)));
   return version.substr(0, version.rfind('.'));
 }
 
-bool Fits(const OpLibraryBuild& library, const OpLibraryBuild& here) {
-  return Minor(library) == Minor(here) && library.abseil == here.abseil &&
-         library.new_strings == here.new_strings && library.sanitizers == here.sanitizers;
+bool Fits(const OpLibraryBuild& library, const OpLibraryBuild& process) {
+  return MinorVersion(library) == MinorVersion(process) && library.abseil == process.abseil &&
+         library.new_strings == process.new_strings && library.sanitizers == process.sanitizers;
 }
 
 Status CheckNotes(const std::vector<std::string>& notes) {
@@ -69,13 +69,13 @@ Status CheckNotes(const std::vector<std::string>& notes) {
         "it is no op library of Penstock: one of its source files has to include "
         "core/op/op_library.h");
   }
-  const OpLibraryBuild here = ThisBuild();
+  const OpLibraryBuild process = ThisBuild();
   for (const std::string& note : notes) {
     OpLibraryBuild build;
     std::memcpy(&build, note.data(), std::min(note.size(), sizeof(build)));
-    if (note.size() != sizeof(build) || !Fits(build, here)) {
+    if (note.size() != sizeof(build) || !Fits(build, process)) {
       return FailedPrecondition("it was built for ", Describe(build), ", and this process is ",
-                                Describe(here), ": build it again with the headers of this one");
+                                Describe(process), ": build it again with the headers of this one");
     }
   }
   return OkStatus();
@@ -84,8 +84,8 @@ Status CheckNotes(const std::vector<std::string>& notes) {
 // Returns the file that this code was loaded from: a program, or libpenstock.so.
 std::string OwnFile() {
   Dl_info info = {};
-  static const char here = 0;
-  return dladdr(&here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+  static const char anchor = 0;
+  return dladdr(&anchor, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
 // Rejects libraries that need libpenstock.so if the program is linked with Penstock's objects:
@@ -111,7 +111,7 @@ void ShowOwnSymbols() {
   }
 }
 
-Status CannotLink() {
+Status CannotLinkError() {
   const char* said = dlerror();
   const std::string why = said == nullptr ? "the dynamic linker does not say why" : said;
   if (!absl::StrContains(why, "undefined symbol")) return InvalidArgument(why);
@@ -157,24 +157,24 @@ StatusOr<OpLibrary> Open(const std::string& path, const std::vector<OpLibrary>& 
   if (!std::filesystem::is_regular_file(path, unused)) {
     return InvalidArgument("it is no regular file");
   }
-  // Reads the file from the real file system, because dlopen does so, too, whatever Env the caller
-  // has.
+  // dlopen reads the real file system, so the note must come from there, too, even if the caller
+  // uses another Env.
   ASSIGN_OR_RETURN(const std::string bytes, Env::Real().ReadFile(path));
   ASSIGN_OR_RETURN(const ElfFile file, ReadElfFile(bytes, kNoteOwner, kNoteType));
   RETURN_IF_ERROR(CheckNotes(file.notes));
   RETURN_IF_ERROR(CheckNeeded(file.needed));
   ShowOwnSymbols();
-  opening = path;
-  const absl::Cleanup opened = [] { opening.clear(); };
+  opening_path = path;
+  const absl::Cleanup opened = [] { opening_path.clear(); };
   CollectDeclarations();
-  // Never closed: graphs and resources may use its code.
+  // The library is never closed, because graphs and resources may use its code.
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   const Declarations declared = TakeDeclarations();
-  if (handle == nullptr) return CannotLink();
+  if (handle == nullptr) return CannotLinkError();
   return Register(path, declared, libraries);
 }
 
-// Resolves symbolic links, so that one file has one name.
+// Resolves symbolic links, so that each library file has only one path in the table.
 StatusOr<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
                                                          std::free);
@@ -188,8 +188,8 @@ StatusOr<OpLibrary> LoadLibrary(const std::string& path) {
   const auto named = [&](const Status& status) {
     return Annotate(status, StrCat("library '", path, "'"));
   };
-  if (!opening.empty()) {  // this thread holds the lock already
-    return named(FailedPrecondition("an initialiser of the library '", opening,
+  if (!opening_path.empty()) {  // this thread already holds the lock
+    return named(FailedPrecondition("an initialiser of the library '", opening_path,
                                     "' loads it, and one library is loaded at a time"));
   }
   const StatusOr<std::string> file = RealPath(path);
@@ -208,8 +208,8 @@ StatusOr<OpLibrary> LoadLibrary(const std::string& path) {
   }
   // Keep the error if dlopen has opened the library, because its initialisers will not run again. A
   // library that did not link may be repaired and loaded later.
-  void* const there = dlopen(file->c_str(), RTLD_NOW | RTLD_NOLOAD);
-  if (there != nullptr) loaded.refused.emplace(*file, library.status());
+  void* const handle = dlopen(file->c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (handle != nullptr) loaded.refused.emplace(*file, library.status());
   return named(library.status());
 }
 

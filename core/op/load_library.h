@@ -7,8 +7,8 @@
 //   Program program;                        // knows Triple
 //   const Output y = Call("Triple", {x});
 //
-// Load libraries first: a Program, a Session or a Server knows only the ops that were registered
-// when it was created. A library stays loaded until the process ends.
+// Load libraries before you create a Program, a Session or a Server: each knows only the ops that
+// were registered when it was created. A library stays loaded until the process ends.
 #pragma once
 
 #include <string>
@@ -20,28 +20,30 @@ namespace penstock {
 
 struct OpLibrary {
   std::string path;              // the file's path: absolute, with symbolic links resolved
-  std::vector<std::string> ops;  // the ops that it declares, sorted by name
-  // The ops for which it has kernels, sorted; the process may have had these ops before.
+  std::vector<std::string> ops;  // the ops that the library declares, sorted by name
+  // The ops for which the library has kernels, sorted by name. Not all of them need be in `ops`:
+  // the library may add kernels for ops that the process had before.
   std::vector<std::string> kernels;
 };
 
-// Loads the library in the file `path`, relative to the working directory. If it is loaded already,
-// returns the same result as before. Thread-safe. Errors:
+// Loads the library in the file `path`, which may be relative to the working directory. If the
+// library is loaded already, returns the same result as before. Thread-safe. Errors:
 //   NotFound: there is no such file.
 //   FailedPrecondition: the library was built for another version of Penstock, or with other
 //     options (none of its code has run), or an initialiser of a library has called LoadLibrary.
-//   InvalidArgument: it is not an op library, declares nothing, contradicts itself, or does not
-//     link.
-//   AlreadyExists: it declares an op that the process has, or a kernel for an op, device and types
-//     for which the process has one; the error names them.
-// After the last two errors its initialisers may have run, but none of its ops is registered.
+//   InvalidArgument: the file is not an op library, or the library declares nothing, contradicts
+//     itself, or does not link.
+//   AlreadyExists: the library declares an op that the process has, or a kernel for an op, device
+//     and types for which the process has one; the error names them.
+// After the last two errors the library's initialisers may have run, but none of its ops is
+// registered.
 StatusOr<OpLibrary> LoadLibrary(const std::string& path);
 
-// Loads the libraries in the environment variable PENSTOCK_LOAD, separated by commas, up to the
-// first that LoadLibrary refuses; returns its error. A Server calls this when it is created.
+// Loads the libraries that the environment variable PENSTOCK_LOAD lists, separated by commas. Stops
+// at the first error of LoadLibrary and returns it. A Server calls this when it is created.
 Status LoadLibrariesOfEnvironment();
 
-// Returns the loaded libraries in the order of loading.
+// Returns the loaded libraries, in the order in which they were loaded.
 std::vector<OpLibrary> LoadedLibraries();
 
 }  // namespace penstock

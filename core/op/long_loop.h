@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LongLoop: ParallelFor for kernels whose loop may take longer than 50 ms. Between blocks it tests
-// whether the step has been cancelled or is past its deadline; if so, the loop ends early.
+// LongLoop: a ParallelFor for kernels with loops that may take longer than 50 ms. It splits the
+// loop into blocks. Between blocks it tests whether the step has been cancelled or is past its
+// deadline; if so, the loop ends early.
 //
 //   RETURN_IF_ERROR(LongLoop(ctx.step(), count, kCostNanos, [&](int64_t begin, int64_t end)
 //   {...}));
 //
-// For a loop of less than a block it costs the same as ParallelFor.
+// A loop shorter than one block costs the same as with ParallelFor.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,8 @@
 
 namespace penstock {
 
-// Returns OK while the step continues; else the status with which it was cancelled, or
-// DeadlineExceeded.
+// Returns OK while the step continues, the cancellation's status if the step was cancelled, or
+// DeadlineExceeded if its deadline has passed.
 inline Status CheckStepContinues(const StepContext& step) {
   if (step.cancellation != nullptr && step.cancellation->cancelled()) {
     return step.cancellation->status();
@@ -30,9 +31,9 @@ inline Status CheckStepContinues(const StepContext& step) {
   return DeadlineExceeded("step ", step.step_id, " did not end before its deadline");
 }
 
-// Calls `fn` with the ranges of [0, total), in parallel. Returns the error of CheckStepContinues if
-// the loop ended early. `cost_ns` is a rough guess of the time of one unit; a block takes 2 ms by
-// this guess, but may take perhaps ten times as long.
+// Calls `fn` with ranges that together cover [0, total), in parallel. Returns the error of
+// CheckStepContinues if the loop ended early. `cost_ns` is a rough estimate of the time for one
+// index; blocks are sized to take 2 ms by this estimate, and may really take ten times longer.
 inline Status LongLoop(const StepContext& step, int64_t total, double cost_ns,
                        Scheduler::Range fn) {
   constexpr double kBlockNanos = 2e6;

@@ -116,7 +116,7 @@ std::string Describe(const AttrDef::Kind& kind) {
       kind);
 }
 
-Status Missing(const OpDef& def, const std::string& name, const std::string& expected) {
+Status MissingAttrError(const OpDef& def, const std::string& name, const std::string& expected) {
   return InvalidArgument("attribute '", name, "' of op '", def.name, "' is missing, must be ",
                          expected);
 }
@@ -127,7 +127,7 @@ Status CompleteType(const OpDef& def, const TypeAttrDef& type, Attrs* attrs) {
   };
   const auto it = attrs->find(type.name);
   if (it == attrs->end() || !it->second.present()) {
-    if (type.default_type == DType::kInvalid) return Missing(def, type.name, expected());
+    if (type.default_type == DType::kInvalid) return MissingAttrError(def, type.name, expected());
     (*attrs)[type.name] = type.default_type;
     return OkStatus();
   }
@@ -142,7 +142,7 @@ Status CompleteType(const OpDef& def, const TypeAttrDef& type, Attrs* attrs) {
 Status CompleteAttr(const OpDef& def, const AttrDef& attr, Attrs* attrs) {
   const auto it = attrs->find(attr.name);
   if (it == attrs->end() || !it->second.present()) {
-    if (attr.required()) return Missing(def, attr.name, Describe(attr.kind));
+    if (attr.required()) return MissingAttrError(def, attr.name, Describe(attr.kind));
     (*attrs)[attr.name] = attr.default_value;
     return OkStatus();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OpDef: the definition of an op without its kernels: names and types of inputs, outputs and
-// attributes, shape function, gradient, statefulness. It is declared in the file of its kernels:
+// attributes, shape function, gradient, traits. The file with the op's kernels declares it:
 //
 //   OP(Concat) {
 //     return {
@@ -15,7 +15,7 @@
 //     };
 //   }
 //
-// Names, attributes and semantics are TensorFlow's, so that a GraphDef means the same thing here.
+// Names, attributes and semantics are TensorFlow's, so that TensorFlow's GraphDefs can run here.
 #pragma once
 
 #include <cstdint>
@@ -63,12 +63,13 @@ struct ArgDef {
   std::string name;
   ArgType type;
   std::string doc = "";
-  // Changes state by a small amount, so it may arrive with less precision: a gradient, a delta.
+  // True for a gradient or a delta: the op changes state by this small amount, so the tensor may be
+  // sent to it with less precision.
   bool is_gradient = false;
 };
 
-// A type attribute and its allowed types (empty: all). It need not be given if it has a
-// `default_type`, or if the graph builder can infer it from the inputs.
+// A type attribute and its allowed types (empty: all). A program need not set the attribute if it
+// has a `default_type`, or if the graph builder can infer it from the inputs.
 struct TypeAttrDef {
   std::string name;
   DTypes allowed;
@@ -84,7 +85,7 @@ struct Bools {};
 struct Strings {};
 struct OneOf {
   std::vector<std::string> allowed;
-};  // the allowed strings; the first one is not a default
+};  // a string, one of the allowed ones; the first one is not a default
 struct Shapes {};
 struct Tensors {};
 struct Functions {};
@@ -102,8 +103,8 @@ struct ShapeList {};
 struct TensorList {};
 struct FunctionList {};
 
-// An attribute that is not a type. Give a kind if every node must set the attribute, else a default
-// value. A string may have a list of allowed values.
+// An attribute that is not a type. Declare it with a kind if every node must set the attribute, or
+// with a default value if it is optional. OneOf is a string with a list of allowed values.
 struct AttrDef {
   using Kind =
       std::variant<Ints, Floats, Bools, Strings, OneOf, Shapes, Tensors, Functions, IntList,
@@ -116,13 +117,13 @@ struct AttrDef {
 
   std::string name;
   Kind kind;
-  AttrValue default_value;  // absent: required
+  AttrValue default_value;  // not present(): every node must set the attribute
   bool required() const { return !default_value.present(); }
 };
 
 using ShapeFn = std::function<Status(ShapeScope&)>;
-// Returns the floating-point operations of one execution; core/op/flops.h has those of matrix
-// products.
+// Returns the number of floating-point operations of one execution. core/op/flops.h has FlopsFns
+// for matrix products and convolutions.
 using FlopsFn = double (*)(const FlopsScope&);
 // Estimates the bytes of the state that a node with these attributes will hold. The attributes may
 // be incomplete or of a wrong kind.
@@ -138,34 +139,34 @@ struct ExampleTensor {
   std::vector<double> values = {};
 };
 // A valid call of the op. The documentation shows the call, and the conformance test runs it for
-// every type, with shape inference and gradients. Not needed for ops whose inputs may be any
-// tensors of equal shape.
+// every type, with shape inference and gradients. An op that accepts any tensors of equal shape as
+// inputs needs no example.
 struct Example {
   std::vector<std::vector<ExampleTensor>> inputs;  // per argument; a list argument has several
   Attrs attrs = {};                                // without attributes that the inputs determine
-  // False if central differences do not work, because the op is random, or is discontinuous or
-  // integer-valued at the example's inputs.
+  // False if a test cannot compare the gradient with central differences, because the op is random,
+  // or is discontinuous or integer-valued at the example's inputs.
   bool check_gradient = true;
 };
 
-// Control-flow ops. The executor runs them itself: it decides which outputs are alive, and in which
-// iteration of which loop. Reference forms (RefSwitch, ...) and _SwitchN have the same enumerator
-// as the plain op.
+// Control-flow ops. The executor runs them without a kernel: it decides which outputs are alive,
+// and in which iteration of which loop. Reference forms (RefSwitch, ...) and _SwitchN have the same
+// enumerator as the plain op.
 enum class FlowOp : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond };
 
 // Ops that the compiler adds where tensors enter and leave a step or a partition.
 enum class EndOp : uint8_t { kNone, kFeed, kFetch, kSend, kRecv };
 
-// Ops on the stacks that keep a loop's values for its gradient.
+// Ops on stacks. A stack keeps the values of a loop's iterations for the loop's gradient.
 enum class StackOp : uint8_t { kNone, kMake, kPush, kPop };
 
-// Ops with which programs compute sizes. Shape inference tracks their values. A kShape op has one
-// output for each input.
+// Ops that compute shapes and sizes. Shape inference computes their values, too. A kShape op has
+// one output for each input.
 enum class ShapeOp : uint8_t { kNone, kShape, kRank, kSize, kPack };
 
 // How a node uses a queue, barrier, accumulator, staging area or lock. A kPuts node adds elements
-// or closes the resource; kTakes nodes may wait for that. A kTakes node removes elements; kPuts
-// nodes may wait for that. A kLocks node holds the resource for a time.
+// or closes the resource; kTakes nodes may wait for a kPuts node. A kTakes node removes elements;
+// kPuts nodes may wait for a kTakes node. A kLocks node locks the resource.
 enum class ResourceUse : uint8_t { kOther, kPuts, kTakes, kLocks };
 
 // The inputs whose buffer a kernel may use for output 0, if type and size are the same and nothing
@@ -185,10 +186,10 @@ struct OpDef {
   // gradient use NoGradient (core/op/gradient.h).
   GradientFn gradient = nullptr;
   std::vector<Example> examples = {};
-  bool stateful = false;  // never merged, folded, or run a second time for one use
+  bool stateful = false;  // the compiler never merges, folds or repeats a node of the op
   bool commutative = false;
-  bool aggregate = false;                   // adds all inputs to one sum, one after the other
-  bool allows_uninitialized_input = false;  // its ref inputs need not have values yet
+  bool aggregate = false;                   // adds up all inputs, in the order of the inputs
+  bool allows_uninitialized_input = false;  // ref inputs may refer to variables without values
 
   // Traits that the compiler, the executor and the tests read instead of comparing op names.
   FlowOp flow = FlowOp::kNone;
@@ -200,52 +201,52 @@ struct OpDef {
   bool passes_through = false;  // output 0 is input 0, unchanged; implies is_view
   bool is_view = false;         // output i has the buffer of input i, perhaps under another shape
   Reuse reuses = Reuse::kNone;  // the inputs whose buffers output 0 may take
-  bool only_orders = false;     // has only control edges; the executor runs no kernel for it
+  bool only_orders = false;     // only the node's control edges matter; it has no kernel to run
   bool runs_dead = false;       // runs even if an input is dead
   bool only_reads = false;      // does not change the state behind its ref and handle inputs
   bool reads_variable = false;  // output 0 is a snapshot of the variable behind input 0
-  // May wait for another node, of this or another step, or end such a wait: queues, barriers,
-  // accumulators, staging areas, locks, readers, collectives.
+  // A node of the op may wait for another node of the same or another step, or may end such a wait:
+  // queues, barriers, accumulators, staging areas, locks, readers, collectives.
   bool may_wait = false;
   ResourceUse resource_use = ResourceUse::kOther;
-  int used_input = 0;  // the input with the handle of the resource that resource_use is of
-  // Returns elements in an order that its attributes `seed` and `seed2` determine.
+  int used_input = 0;  // the input with the handle of the resource to which resource_use applies
+  // The op returns elements in an order that its attributes `seed` and `seed2` determine.
   bool shuffles = false;
-  bool in_session = false;  // its state belongs to the session, independently of its attributes
-  // The op's state is a part of the model, which training programs spread over parameter servers.
+  bool in_session = false;  // the op's state belongs to the session, whatever its attributes are
+  // The op's state is a part of the model. Training programs place such ops on parameter servers.
   bool holds_parameters = false;
   // For training ops: the rule by which the op changes the state behind input 0, such as "Adam".
   // The dense and sparse ops of one optimizer have the same rule. Empty: not a training op.
   std::string update_rule = "";
-  bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
+  bool acts_outside = false;  // the op ends the process, prints, or uses files named by its inputs
   // The op that does with references what this op does with values, such as RefSwitch for Switch.
   // Empty: none.
   std::string ref_form = "";
-  // The reason why a test of all ops cannot call this op alone; empty if it can.
+  // The reason why tests of all ops cannot run this op alone; empty if they can.
   std::string untestable_alone = "";
   bool distinct = false;               // no two rows of output 0 are equal
-  StateBytesFn state_bytes = nullptr;  // null: those of a tensor of the attributes dtype and shape
+  StateBytesFn state_bytes = nullptr;  // null: a tensor with the attributes `dtype` and `shape`
   FlopsFn flops = nullptr;             // null: one operation per element of output 0
 
-  // Returns whether the op is the runtime's own: programs cannot use it, and the compiler adds its
-  // nodes. The names of such ops begin with "_", as TensorFlow's do.
+  // Returns whether the op is internal: only the compiler adds nodes of it, programs cannot. The
+  // names of internal ops begin with "_", like those of TensorFlow.
   bool internal() const { return name.starts_with('_'); }
   // Returns whether a node of the op spends its time waiting for other nodes instead of computing.
   bool waits_for_others() const { return may_wait || end == EndOp::kRecv; }
 };
 
-// Appends the types of all tensors of `arg`, given a node's complete attributes. InvalidArgument
-// names the attribute that is missing or wrong.
+// Appends the types of all tensors of the argument `arg` to `types`, for a node with the complete
+// attributes `attrs`. InvalidArgument names the attribute that is missing or wrong.
 Status AppendArgTypes(const ArgDef& arg, const Attrs& attrs, std::vector<EdgeType>* types);
 
-// Fills in defaults and checks every attribute of `def` in `attrs`: presence, kind, allowed values,
-// minima. Attributes that `def` does not declare are kept and ignored.
+// Adds default values to `attrs`, and checks presence, kind, allowed values and minima of every
+// attribute that `def` declares. Keeps attributes that `def` does not declare, unchecked.
 Status CompleteAttrs(const OpDef& def, Attrs* attrs);
 
-// Adds the attributes that the inputs determine to `attrs`: types, counts and type lists. `args`
-// has one entry per declared input: the types of its tensors. `is_list` tells whether the caller
-// gave the input as a list. InvalidArgument names the input and the type if inputs contradict the
-// declaration, each other, or an attribute already in `attrs`. Call it before CompleteAttrs.
+// Adds the attributes that the inputs determine to `attrs`: types, counts and type lists. args[i]
+// has the types of the tensors of declared input i; is_list[i] tells whether the caller gave them
+// as a list. InvalidArgument names the input and the type if inputs contradict the declaration,
+// each other, or an attribute already in `attrs`. Call this before CompleteAttrs.
 Status InferAttrs(const OpDef& def, const std::vector<std::vector<EdgeType>>& args,
                   const std::vector<bool>& is_list, Attrs* attrs);
 

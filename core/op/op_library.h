@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the source files of an op library: a shared library with ops, which servers and programs load
-// (load_library.h; docs/custom-ops.md). At least one file of the library must include this header:
+// Marks a shared library as an op library, which servers and programs can load (load_library.h;
+// docs/custom-ops.md). At least one source file of the library must include this header:
 //
 //   #include "core/op/op_library.h"
 //   OP(Triple) { return {...}; }
@@ -9,7 +9,7 @@
 //
 // The header adds a note to the library that describes the library's build. A process reads the
 // note before it runs any code of the library, and refuses a library that was built for another
-// version. Programs do not include this header, because ops that are linked in need no note.
+// version of Penstock. Programs do not include this header, because linked-in ops need no note.
 #pragma once
 
 #include "core/op/gradient.h"

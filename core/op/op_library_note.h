@@ -14,9 +14,9 @@
 
 namespace penstock {
 
-// The properties that must be the same in a library and in the process that loads it.
+// Properties of a build, which must be equal in a library and in the process that loads it.
 struct OpLibraryBuild {
-  char version[16] = {};    // kVersion; only its last number may differ
+  char version[16] = {};    // kVersion; the numbers after its last dot may differ
   int32_t abseil = 0;       // Abseil's release, such as 20220623
   int32_t new_strings = 0;  // 1: std::string has the C++11 ABI
   int32_t sanitizers = 0;   // bits: 1: address sanitizer, 2: thread sanitizer
@@ -25,7 +25,7 @@ struct OpLibraryBuild {
 inline constexpr char kNoteOwner[] = "Penstock";
 inline constexpr uint32_t kNoteType = 1;
 
-// In the layout of the ELF format: header, owner (padded to four bytes), content.
+// Has the layout of a note in the ELF format: header, owner (padded to four bytes), content.
 struct OpLibraryNote {
   Elf64_Nhdr header = {
       .n_namesz = sizeof(kNoteOwner), .n_descsz = sizeof(OpLibraryBuild), .n_type = kNoteType};

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// The number of outputs that CallN returns after an error: enough for any op with a fixed number.
+// The number of outputs that CallN returns after an error. No op with a fixed number has more.
 constexpr int kOutputsAfterError = 16;
 
 GraphSink& SinkOf(string_view op, const std::vector<NodeInput>& inputs) {
@@ -106,7 +106,8 @@ string_view Quotient(const Output& a) { return IsInteger(a.dtype()) ? "FloorDiv"
 
 Output Number(double value, const LocatedOutput& like) { return ConstantLike(like.Noted(), value); }
 
-// Both operands may be constants without a line; `located` has the line of the expression.
+// Adds the node of a binary operator. `located` is the operand that has the line of the expression;
+// `a` or `b` may be a constant that has no line.
 Output Binary(string_view op, const LocatedOutput& located, Output a, Output b) {
   located.Noted();
   return Call(op, {a, b});

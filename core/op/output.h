@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output: one output of one node of a graph being built, and the arithmetic on it. Clients write
-// programs with it, and ops write their gradients.
+// Output: one output of one node of a graph that is being built, with arithmetic operators. Client
+// programs and the gradient functions of ops build graphs with Outputs.
 //
 //   Output y = Tanh(MatMul(x, w) + b);
 //
-// A value type of two words; it borrows the GraphSink, which must outlive it. Errors are sticky in
-// the sink: after the first error every call returns an invalid Output, and the sink's status names
-// the node and the mistake. Not thread-safe.
+// An Output is two words and is passed by value. It borrows the GraphSink, which must outlive it.
+// After the first error, every call returns an invalid Output, and the sink keeps that error: its
+// status names the node and the mistake. Not thread-safe.
 #pragma once
 
 #include <concepts>
@@ -39,13 +39,13 @@ struct Output {
   DType dtype() const { return type().dtype; }
   PartialShape shape() const;  // as far as shape inference knows it
   std::string name() const;    // "node:0"
-  // Returns the value if it is known while building (a constant, a known shape); else null.
+  // Returns the value if it is known while the graph is built (a constant, a known shape), or null.
   const Tensor* constant() const;
   bool operator==(const Output&) const = default;
 };
 using Outputs = std::vector<Output>;
 
-// A line of the program that builds the graph. `file` lives forever; null: not known.
+// A line of the program that builds the graph. `file` is never freed; null: unknown.
 struct SourceLine {
   const char* file = nullptr;
   int line = 0;
@@ -73,12 +73,13 @@ class GraphSink {
   virtual EdgeType output_type(int node, int index) const = 0;
   virtual PartialShape output_shape(int node, int index) const = 0;
   virtual std::string output_name(int node, int index) const = 0;
-  // Returns the value if it is known while building, else null. Valid until the next node is added.
+  // Returns the output's value if it is known while the graph is built, else null. The pointer is
+  // valid until the next node is added.
   virtual const Tensor* output_constant(int node, int index) const { return nullptr; }
   // Returns the first error, or OK.
   virtual Status status() const = 0;
   virtual void Fail(Status status) = 0;
-  // Says which line makes the next node, for errors of that node.
+  // Sets the source line of the node that is added next. Errors of that node name the line.
   virtual void NoteSourceLine(SourceLine line) {}
 };
 
@@ -98,7 +99,7 @@ class LocatedOutput {
 
   const Output& output() const { return output_; }
   SourceLine line() const { return line_; }
-  // Returns the output. The graph's next node has the line.
+  // Returns the output, after passing the line to the sink's NoteSourceLine.
   Output Noted() const;
 
  private:
@@ -111,27 +112,27 @@ struct LocatedSink {
   LocatedSink(GraphSink& sink, const char* file = __builtin_FILE(),  // NOLINT
               int line = __builtin_LINE())
       : sink(&sink), line{file, line} {}
-  // Returns the graph. Its next node has the line.
+  // Returns the sink, after passing the line to its NoteSourceLine.
   GraphSink& Noted() const;
   GraphSink* sink;
   SourceLine line;
 };
 
-// Adds a node and returns its outputs. The sink is that of the first input that has one. After an
-// error, Call returns an invalid Output that knows its sink. CallN then returns several such
-// Outputs, so that code may index the result before it reads the sink's status. `name` is as for
-// AddNode.
+// Call adds a node and returns its first output; CallN returns all outputs. They use the sink of
+// the first input that has one. After an error, Call returns an invalid Output that has this sink,
+// and CallN several such Outputs, so that code may index the result before it reads the sink's
+// status. `name` has the same meaning as for AddNode.
 Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {},
             string_view name = "");
 Outputs CallN(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});
-// As Call, for ops without inputs.
+// Does the same as Call, with an explicit sink, for ops without inputs.
 Output CallIn(GraphSink& sink, string_view op, const std::vector<NodeInput>& inputs,
               Attrs attrs = {}, string_view name = "");
 
 // Adds a Const node.
 Output Constant(GraphSink& sink, Tensor value);
-// Adds a scalar constant with `like`'s dtype. Fails the sink if this is no type of numbers, or
-// cannot hold `value`.
+// Adds a scalar constant with the dtype of `like`. If that dtype is not numeric or cannot hold
+// `value`, sets an error in the sink.
 Output ConstantLike(Output like, double value);
 
 // Arithmetic operators. A number becomes a constant with the other operand's dtype. Integer

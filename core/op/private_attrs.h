@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private attributes: attributes of nodes that their ops do not declare. Programs and the compiler
-// write them. Ops and passes that know an attribute read it; all others ignore it.
+// Private attributes: attributes of nodes that the nodes' ops do not declare. Client code, workers
+// and the compiler write them. Code that does not know an attribute ignores it.
 #pragma once
 
 namespace penstock {
@@ -12,12 +12,12 @@ namespace penstock {
 inline constexpr char kColocationAttr[] = "_class";
 inline constexpr char kColocatedWith[] = "loc:@";
 
-// Present on a NoOp: the nodes after it run all or not at all (core/runtime/executor.h). Written by
-// client/mutex.h, read by the executor.
+// Present on a NoOp: either all nodes after it run, or none of them (core/runtime/executor.h).
+// Written by client/mutex.h, read by the executor.
 inline constexpr char kCommitAttr[] = "_commit";
 
-// On an Enter: LoopOptions::swap_memory. Written by the loop's context (core/graph/flow_context.h),
-// read by the gradients of loops.
+// On an Enter: the value of LoopOptions::swap_memory. Written by the loop's context
+// (core/graph/flow_context.h), read by the gradients of loops.
 inline constexpr char kSwapMemoryAttr[] = "_swap_memory";
 
 // On a StackPop: the shape of the popped value. Written by the gradients of loops, read by the
@@ -28,11 +28,11 @@ inline constexpr char kElementShapeAttr[] = "_element_shape";
 // read by the shape functions of dequeuing ops (kernels/data).
 inline constexpr char kOutputShapesAttr[] = "_output_shapes";
 
-// On a queue: its elements arrive in the same order in every run. Written by client/input.h, read
-// by the queue's kernel and by client/queue_runner.h.
+// On a queue: its elements must arrive in the same order in every run. Written by client/input.h,
+// read by the queue's kernel and by client/queue_runner.h.
 inline constexpr char kRepeatableAttr[] = "_repeatable";
 
-// Present on a variable of which every task has its own: it is not placed on a parameter server.
+// Present on a variable of which each task has a copy of its own, instead of a parameter server.
 // Written by client/variable.h, read by client/device_setter.h.
 inline constexpr char kLocalAttr[] = "_local";
 
@@ -57,7 +57,7 @@ inline constexpr char kFunctionResultsAttr[] = "_function_results";
 // kernels of resources (kernels/data, kernels/lookup). Kernels of variables ignore it, because
 // variables are shared by name.
 inline constexpr char kPrivateContainerAttr[] = "_private_container";
-// The names of private containers are this prefix and the session's handle.
+// The name of a private container is this prefix followed by the session's handle.
 inline constexpr char kPrivateContainerPrefix[] = "session/";
 
 }  // namespace penstock

@@ -30,10 +30,10 @@ namespace {
 
 bool Fits(const KernelDef& kernel, string_view device_type, const Attrs& attrs) {
   if (kernel.device != device_type) return false;
-  return std::all_of(kernel.types.begin(), kernel.types.end(), [&](const auto& wanted) {
-    const auto it = attrs.find(wanted.first);
+  return std::all_of(kernel.types.begin(), kernel.types.end(), [&](const auto& required) {
+    const auto it = attrs.find(required.first);
     const EdgeType* type = it == attrs.end() ? nullptr : it->second.template get<EdgeType>();
-    return type != nullptr && type->dtype == wanted.second;
+    return type != nullptr && type->dtype == required.second;
   });
 }
 
@@ -74,7 +74,7 @@ StatusOr<const KernelDef*> Registry::FindKernel(string_view op, string_view devi
                                                 const Attrs& attrs) const {
   ASSIGN_OR_RETURN(const OpDef* def, GetOp(op));
   const std::vector<const KernelDef*> candidates = kernels(op);
-  const KernelDef* best = nullptr;  // the one that names the most types
+  const KernelDef* best = nullptr;  // the matching kernel that names the most types
   for (const KernelDef* kernel : candidates) {
     if (!Fits(*kernel, device_type, attrs)) continue;
     if (best == nullptr || kernel->types.size() > best->types.size()) best = kernel;

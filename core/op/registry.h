@@ -2,9 +2,9 @@
 //
 // Registry: the ops and kernels of a program. OP and KERNEL declare them in source files.
 //
-// Before main begins, OP and KERNEL append to the lists of declarations, which do not change
-// afterwards. A Registry is built from these lists (or from a test's own) and passed to the code
-// that uses it. A Registry is immutable, so it is thread-safe.
+// Before main begins, OP and KERNEL append to two lists of declarations, which do not change
+// afterwards. Registry::Global() is built from these lists; a test may build a Registry from its
+// own lists. A Registry is immutable, so it is thread-safe.
 //
 // A node's op, its device type and the values of its type attributes determine its kernel:
 //   KERNEL(Expm1, UnaryElementwise<Expm1Fn>::Kernel, float, double);  // by attribute T
@@ -12,7 +12,8 @@
 //   KERNEL_ANY_TYPE(NoOp, NoOpKernel);
 //   KERNEL_DEF({.op = "Reshape", .device = "GPU", .host_args = {"shape"}, .make =
 //   Make<ReshapeKernel>});
-// If nvcc compiles a file again for the GPU (PENSTOCK_CUDA_DEVICE), its lines register GPU kernels.
+// If nvcc compiles a file a second time for the GPU (PENSTOCK_CUDA_DEVICE is then defined), the
+// KERNEL lines in the file register GPU kernels.
 #pragma once
 
 #include <map>
@@ -26,7 +27,7 @@
 
 namespace penstock {
 
-// Static, because a file may be compiled twice, once for each device type. If the constant were
+// Static, because a file may be compiled twice, once for each device type. If this constant were
 // inline, the linker would keep only one of its two values.
 #if defined(PENSTOCK_CUDA_DEVICE)
 static constexpr char kThisDevice[] = "GPU";
@@ -44,17 +45,17 @@ struct KernelDef {
 
 class Registry {
  public:
-  // Returns the linked-in ops and kernels, and those of the libraries that are loaded now
-  // (load_library.h). On first use, CHECKs the linked-in declarations: no duplicates, no unknown
-  // type attributes, no kernels of unknown ops.
+  // Returns a registry with the linked-in ops and kernels, and those of the libraries loaded so far
+  // (load_library.h). The first call CHECKs that the linked-in declarations contain no duplicates,
+  // no unknown type attributes and no kernels of unknown ops.
   static const Registry& Global();
   Registry(std::vector<OpDef> ops, std::vector<KernelDef> kernels);
 
   const OpDef* FindOp(string_view op) const;  // null if there is no such op
   // Returns the op; NotFound if there is no such op, with suggestions of similar names.
   StatusOr<const OpDef*> GetOp(string_view op) const;
-  // Returns the kernel for these attributes. NotFound lists the devices and types that have
-  // kernels.
+  // Returns the kernel for these attributes. If there is none, returns a NotFound that lists the
+  // devices and types for which the op has kernels.
   StatusOr<const KernelDef*> FindKernel(string_view op, string_view device_type,
                                         const Attrs& attrs) const;
   // Creates and initialises the kernel of one node. Errors are those of FindKernel and
@@ -70,8 +71,8 @@ class Registry {
   std::map<std::string, std::vector<KernelDef>, std::less<>> kernels_;
 };
 
-// OP and KERNEL define static objects of these types. `make` runs when a Registry is built, not
-// before main.
+// OP and KERNEL define static objects of these two types. `make` is not called before main, but
+// when a Registry is built.
 struct OpDeclaration {
   OpDeclaration(const char* name, OpDef (*make)());
 };
@@ -85,9 +86,9 @@ template <class K>
 std::unique_ptr<Kernel> Make() {
   return std::make_unique<K>();
 }
-// Returns one kernel for each type of Ts, which is the value of the attribute `attr`. Has internal
-// linkage: if two files have alias templates of the same name in their unnamed namespaces, GCC
-// gives their instantiations the same symbol, and the linker would keep only one of them.
+// Returns one kernel for each type in Ts: the kernel K<T> for nodes whose attribute `attr` is T.
+// Has internal linkage: if two files have alias templates of one name in their unnamed namespaces,
+// GCC gives their instantiations the same symbol, and the linker would keep only one of them.
 template <template <class> class K, class... Ts>
 static std::vector<KernelDef> KernelsByType(const char* op, const char* attr) {
   return {KernelDef{.op = op, .types = {{attr, kDTypeOf<Ts>}}, .make = Make<K<Ts>>}...};
@@ -104,7 +105,7 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
 #define PENSTOCK_UNIQUE_(name) PENSTOCK_CONCAT_(name, __COUNTER__)
 // Declares an op: OP(Name) { return {...}; }. The braces are the body of a function that returns
 // the OpDef.
-#if defined(PENSTOCK_CUDA_DEVICE)  // only the compilation for the CPU declares the op
+#if defined(PENSTOCK_CUDA_DEVICE)  // the compilation for the CPU has declared the op
 #define OP(Name) [[maybe_unused]] static ::penstock::OpDef penstock_op_def_##Name()
 #else
 #define OP(Name)                                                                            \

@@ -101,10 +101,10 @@ StatusOr<std::shared_ptr<Resource>> ResourceStore::LookupOrCreate(string_view co
     return InvalidArgument("resource ", Named(key.first, key.second), " is a ",
                            it->second->TypeName(), ", not a ", type);
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<Resource> made, make());
-  PlaceInLog(key, *made, origin);
-  resources_.emplace(std::move(key), made);
-  return made;
+  ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource, make());
+  PlaceInLog(key, *resource, origin);
+  resources_.emplace(std::move(key), resource);
+  return resource;
 }
 
 StatusOr<std::shared_ptr<Resource>> ResourceStore::Lookup(string_view container,

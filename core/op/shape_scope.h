@@ -3,8 +3,8 @@
 // ShapeScope: the argument of a shape function. It gives the partial shapes of a node's inputs, the
 // values of constant inputs and the attributes; the function sets the shapes of the outputs.
 //
-// Errors of shape functions say what was expected; the caller adds the node's name in front. Not
-// thread-safe.
+// Errors of shape functions say what the function expected; its caller adds the node's name in
+// front. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ class ShapeScope {
  public:
   struct Input {
     PartialShape shape;
-    const Tensor* constant = nullptr;                  // known value, or null
-    const ResourceHandle::Element* element = nullptr;  // the contents of a resource input, or null
+    const Tensor* constant = nullptr;                  // the value if it is known, or null
+    const ResourceHandle::Element* element = nullptr;  // type and shape of a resource's contents
   };
 
   ShapeScope(const OpDef& op, const Attrs& attrs, std::vector<Input> inputs, int num_outputs);
@@ -37,8 +37,8 @@ class ShapeScope {
   bool ConstantInts(int i, std::vector<int64_t>* values) const;
   const ResourceHandle::Element* element(int i) const { return inputs_[i].element; }
   const Attrs& attrs() const { return attrs_; }
-  // Returns an attribute. CHECKs that the op declares it with this type: attributes have been
-  // checked and completed before.
+  // Returns an attribute. CHECKs that it exists with type T: the caller of the shape function has
+  // checked and completed the attributes.
   template <class T>
   const T& attr(string_view name) const {
     const auto it = attrs_.find(name);
@@ -48,13 +48,13 @@ class ShapeScope {
 
   void set_output(int i, PartialShape shape) { outputs_[i] = std::move(shape); }
   const PartialShape& output(int i) const { return outputs_[i]; }
-  // Sets the contents of the resource whose handle is output `i`.
+  // Sets type and shape of the contents of the resource whose handle is output `i`.
   void set_output_element(int i, ResourceHandle::Element element);
   const std::vector<PartialShape>& outputs() const { return outputs_; }
   const std::vector<ResourceHandle::Element>& output_elements() const { return elements_; }
 
-  // Returns the shape of input i, with unknown dimensions if its rank is unknown; or an error:
-  // "input 'x' must have rank 2, has shape [3]".
+  // Returns the shape of input i; if its rank is unknown, a shape of `rank` unknown dimensions. If
+  // the rank is another one, returns an error: "input 'x' must have rank 2, has shape [3]".
   StatusOr<PartialShape> WithRank(int i, int rank) const;
   StatusOr<PartialShape> WithRankAtLeast(int i, int rank) const;
 
@@ -73,8 +73,8 @@ Status BroadcastShape(ShapeScope& s);  // output 0 = broadcast of inputs 0 and 1
 Status NoOutputs(ShapeScope& s);
 Status UnknownShape(ShapeScope& s);
 Status ShapeFromAttr(ShapeScope& s);  // output 0 = attribute "shape"
-// Applies NumPy's broadcasting rule to two shapes, which may be partly unknown. InvalidArgument
-// names both.
+// Applies NumPy's broadcasting rule to two shapes, which may be partly unknown. If they cannot be
+// broadcast, returns an InvalidArgument that names both.
 StatusOr<PartialShape> Broadcast(const PartialShape& a, const PartialShape& b);
 
 }  // namespace penstock

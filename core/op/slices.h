@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slices: some elements of a tensor, as a set of runs of equal length: rows along dimension 0, or
-// slices along the first few dimensions. Sparse updates report their changes in this form, and a
-// StateLog records them in it.
+// Slices: a set of elements of a tensor, as runs of equal length: rows along dimension 0, or slices
+// along the first few dimensions. Sparse updates report which elements they change as Slices, and
+// the records of a StateLog hold the changed slices.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace penstock {
 
 class Slices {
  public:
-  // Slice k consists of the elements [k * length, (k + 1) * length). REQUIRES: length > 0 if there
-  // are any slices. Numbers may repeat, in any order.
+  // Slice number k consists of the elements [k * length, (k + 1) * length) of the flat tensor.
+  // `numbers` may be in any order and may repeat. REQUIRES: length > 0, unless `numbers` is empty.
   Slices(int64_t length, std::vector<int64_t> numbers);
-  // Returns the rows with the numbers `indices`, an int32 or int64 tensor; each has `length`
-  // elements. If `length` is 0, returns None().
+  // Returns the rows whose numbers `indices` lists, an int32 or int64 tensor. Each row has `length`
+  // elements; if `length` is 0, returns None().
   static Slices Rows(const Tensor& indices, int64_t length);
   static Slices All() { return Slices(); }
   static Slices None() { return Slices(0, {}); }
-  // Reads the values of a record: `numbers`, an int64 vector, and `elements`, a matrix with one
-  // slice per row. InvalidArgument if they do not fit.
+  // Returns the slices of a log record: `numbers`, a sorted int64 vector, and `elements`, a matrix
+  // with one row for each slice. InvalidArgument if the two do not have this form.
   static StatusOr<Slices> Of(const Tensor& numbers, const Tensor& elements);
 
-  // Adds the slices of `other`. If the lengths differ, the result is the complete tensor.
+  // Adds the slices of `other`. If both have slices and their lengths differ, the result is All().
   void Add(const Slices& other);
 
   bool all() const { return all_; }
@@ -42,13 +42,13 @@ class Slices {
   std::vector<int64_t> numbers_;
 };
 
-// Copies slices of `from` to a matrix with a row for each slice, in the memory of `from`.
-// ResourceExhausted if there is not enough memory. REQUIRES: !slices.all(), and `from` has the
-// slices.
+// Copies the slices out of `from`, into a matrix with one row for each slice, in the same memory
+// (host or device). ResourceExhausted if there is not enough memory. REQUIRES: !slices.all(), and
+// every slice lies within `from`.
 StatusOr<Tensor> GatherSlices(const Tensor& from, const Slices& slices);
-// Copies row k of the matrix `elements` to the k-th slice of `to`. InvalidArgument, with `to`
-// unchanged, if `to` does not have these slices or has another type. `elements` must be in the
-// memory of `to`, or in host memory if `to` is on the CPU.
+// Copies row k of the matrix `elements` to the k-th slice of `to`. InvalidArgument if a slice does
+// not lie within `to`, or the types differ; `to` is then unchanged. `elements` must be in the same
+// memory as `to` (host or device).
 Status ScatterSlices(const Slices& slices, const Tensor& elements, Tensor* to);
 
 }  // namespace penstock

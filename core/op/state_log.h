@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StateLog: gets every change of every resource of one ResourceStore, in commit order. Replication,
-// incremental checkpoints, exactly-once recovery, staleness bounds and replay read such a log.
+// StateLog: receives every change of every resource of one ResourceStore, in commit order.
+// Replication, incremental checkpoints, exactly-once recovery, staleness bounds and replay use it.
 //
 // A record holds the values that a step applied, not how the step computed them. StateReplayer
 // (core/op/state_replay.h) applies records to a store with the same history. Records are made only
@@ -17,9 +17,9 @@
 
 namespace penstock {
 
-// The step and the node that make a change. Empty if no step makes it, for instance when containers
-// are reset. The strings are borrowed from the kernel that runs: they are valid until its Compute
-// returns or its Done is called.
+// The step and the node that make a change. Empty for a change that no step makes, such as the
+// reset of a container. The strings are borrowed from the running kernel: they are valid until its
+// Compute returns or its Done is called.
 struct UpdateOrigin {
   int64_t step_id = 0;
   uint64_t incarnation = 0;  // the task's incarnation; 0: unknown
@@ -30,14 +30,15 @@ struct UpdateOrigin {
 struct ResourceId {
   string_view container, name;
   string_view type;  // Resource::TypeName()
-  // Unique in its store, even among removed resources of the same name. A step that still holds the
-  // handle of a removed resource may change it late. The id tells a reader of the log such a change
-  // from a change of the new resource. The reader must skip it, because it has no effect.
+  // Unique in its store; a new resource with the name of a removed one has another id. A step that
+  // still holds the handle of a removed resource may change that resource. By the id, a reader of
+  // the log tells such a change from a change of the new resource, and must skip it, because it has
+  // no effect on the store.
   uint64_t id = 0;
 };
 
-// The actions that the store itself records. All others belong to a class of resources and are
-// listed in its header.
+// The actions that the store itself records. All other actions are listed in the header of the
+// resource class that records them.
 inline constexpr char kCreateAction[] = "create";  // values: Resource::Describe()
 inline constexpr char kRemoveAction[] = "remove";  // no values
 
@@ -47,17 +48,17 @@ struct ResourceChange {
   // one.
   int64_t version = 0;
   string_view action;
-  // The tensors share buffers with the resource: if a log keeps them, the next update of a variable
-  // must copy the value. They may be in the memory of a device; read them in the order of its
-  // stream.
+  // The tensors may share buffers with the resource: if a log keeps them, the next update of a
+  // variable must copy the value. They may be in a device's memory; a log must then read them by
+  // work on the device's stream.
   std::vector<Tensor> values;
   // The reason why the change cannot be replayed (Resource::OpaqueReason); empty if it can.
   string_view opaque = {};
 };
 
-// The changes that a step makes at the same moment: all of them take effect, or none. Usually they
-// change one resource. But an optimizer's update changes a variable and its slots, and clearing a
-// container removes all resources in it.
+// Changes that take effect together: all of them, or none. Usually this is one change of one
+// resource. But an optimizer's update changes a variable and its slots, and clearing a container
+// removes all resources in it.
 struct StateChange {
   UpdateOrigin origin;
   absl::Span<const ResourceChange> parts;
@@ -66,9 +67,9 @@ struct StateChange {
 class StateLog {
  public:
   virtual ~StateLog() = default;
-  // Called under the lock of each resource that changed, so that the records of one resource come
-  // in the order of its versions, and a change is recorded before it is visible. Creations and
-  // removals come under the store's lock alone, so an update that runs meanwhile may be recorded
+  // Called under the locks of all resources that change. So the records of one resource come in the
+  // order of its versions, and a change is recorded before any step sees it. For creations and
+  // removals only the store's lock is held, so an update that runs at the same time may be recorded
   // after the removal. Several threads may call Record at once for different resources; any order
   // in which the log writes their records is a commit order. `change` is borrowed during the call.
   // Record must be quick, and must not call the store or its resources.

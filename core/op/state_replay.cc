@@ -45,7 +45,7 @@ Status StateReplayer::ApplyPart(const ResourceChange& change, const UpdateOrigin
   if (change.action == kCreateAction) return Create(change, origin);
   const auto it = resources_.find(change.resource.id);
   if (it == resources_.end()) {
-    // A late change, by a step that held the handle after the resource was removed.
+    // A step that still held the handle has changed a resource that was removed before.
     if (change.resource.id <= last_id_) return OkStatus();
     return DataLoss("there is no record of its creation before this one");
   }

@@ -3,7 +3,7 @@
 // StateReplayer: applies the records of a StateLog to another store, which then holds the same
 // state, byte by byte.
 //
-// Records are not trusted: a record that does not fit the store is an error, not a crash.
+// Records are not trusted: Apply returns an error for a record that does not fit the store.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ namespace penstock {
 // Not thread-safe. No other code may change the resources of `store` until End.
 class StateReplayer {
  public:
-  // `store` is empty. It may have a log of its own, which gets the same changes. Resources that
-  // keep state in files keep it in those of `files`, which must outlive the store.
+  // REQUIRES: `store` is empty. It may have a log of its own, which then receives the same changes.
+  // Resources that keep state in files use `files`, which must outlive the store.
   StateReplayer(ResourceStore& store, Env& files) : store_(store), files_(files) {}
 
-  // Applies the next record. Unimplemented if the change is opaque; names the resource, its type
-  // and the reason. DataLoss if an earlier record is missing, or if this record was applied before.
-  // InvalidArgument if the type or the values of the record do not fit. Skips changes of removed
-  // resources.
+  // Applies the next record. Skips changes of removed resources. Errors:
+  //   Unimplemented: the change is opaque; names the resource, its type and the reason.
+  //   DataLoss: an earlier record is missing, or this record was applied before.
+  //   InvalidArgument: the type or the values of the record do not fit.
   Status Apply(const StateChange& change);
-  // Ends the replay. Elements that unfinished operations had taken are put back in their places, as
-  // if their steps had been cancelled.
+  // Ends the replay. Puts back elements that unfinished operations had taken, as if the steps of
+  // these operations had been cancelled.
   void End(const UpdateOrigin& origin);
 
  private:
@@ -50,12 +50,12 @@ class ReplayValues {
   explicit ReplayValues(const ResourceChange& change) : change_(change) {}
 
   size_t size() const { return change_.values.size(); }
-  // InvalidArgument unless the record has `count` values, or at least as many.
+  // InvalidArgument unless the record has `count` values, or (ExpectAtLeast) at least `count`.
   Status Expect(size_t count) const;
   Status ExpectAtLeast(size_t count) const;
   // Returns value i. REQUIRES: it exists.
   const Tensor& Get(size_t i) const { return change_.values[i]; }
-  // Decode value i, which Value() encoded. InvalidArgument if the value is of another kind.
+  // Decode value i, which Value() has encoded. InvalidArgument if it encodes another kind of value.
   StatusOr<int64_t> Int(size_t i) const;
   StatusOr<DType> Type(size_t i) const;
   StatusOr<PartialShape> GetShape(size_t i) const;
@@ -68,18 +68,18 @@ class ReplayValues {
   const ResourceChange& change_;
 };
 
-// Encode a value of a record, which ReplayValues decodes.
+// Encode a value for a record. ReplayValues decodes it.
 Tensor Value(int64_t value);
 Tensor Value(DType dtype);
 Tensor Value(const PartialShape& shape);
 
-// Makes a resource from the values that Describe returned. `files` is the task's Env, for resources
-// that keep state in files; the resource borrows it.
+// Makes a resource from the values that Resource::Describe returned. `files` is the task's Env: a
+// resource that keeps state in files borrows it.
 using ResourceMaker = StatusOr<std::shared_ptr<Resource>> (*)(const std::string& name,
                                                               const ReplayValues& values,
                                                               Env& files);
-// Declares how replay makes resources of one type. Needed for every class whose OpaqueReason is
-// null. Declared statically, before main; REQUIRES: no other declaration has this `type`.
+// Declares how replay makes resources of one type. Every class whose OpaqueReason returns null
+// needs a static object of this struct. REQUIRES: no other declaration has this `type`.
 struct ResourceMakerDeclaration {
   ResourceMakerDeclaration(const char* type, ResourceMaker make);
 };

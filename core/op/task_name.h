@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TaskName: "/job:ps/replica:0/task:1", the name of a task of the cluster. Strings are parsed when
-// they enter a process, so that code that runs for every tensor compares TaskNames and parses no
-// strings.
+// TaskName: "/job:ps/replica:0/task:1", the name of a task of the cluster. A process parses names
+// once, when it receives them, so that code that runs for every tensor compares TaskNames instead
+// of parsing strings.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ struct TaskName {
 
   auto operator<=>(const TaskName&) const = default;
   std::string ToString() const;
-  // Returns a device of the task: "/job:ps/replica:0/task:1/device:CPU:0".
+  // Returns the name of a device of the task: "/job:ps/replica:0/task:1/device:CPU:0".
   DeviceName Device(string_view type, int index) const;
   template <class H>
   friend H AbslHashValue(H state, const TaskName& name) {

@@ -72,9 +72,10 @@ Status Variable::Declare(const std::string& node, const PartialShape& shape) {
 
 void Variable::Withdraw(const std::string& node, const PartialShape& shape) {
   MutexLock lock(mu_);
-  const auto found = std::find_if(declared_.begin(), declared_.end(), [&](const Declaration& own) {
-    return own.node == node && own.shape == shape;
-  });
+  const auto found =
+      std::find_if(declared_.begin(), declared_.end(), [&](const Declaration& declaration) {
+        return declaration.node == node && declaration.shape == shape;
+      });
   CHECK(found != declared_.end(), "no node '", node, "' declares variable '", name_, "'");
   if (--found->count == 0) declared_.erase(found);
 }
@@ -86,10 +87,11 @@ bool Variable::MayReplaceShape(const Shape& shape) const {
 
 bool Variable::ReplacesShape(const Shape& shape) const {
   return !declared_.empty() &&
-         std::all_of(declared_.begin(), declared_.end(), [&](const Declaration& own) {
+         std::all_of(declared_.begin(), declared_.end(), [&](const Declaration& declaration) {
            mu_.AssertHeld();
-           return own.shape.Compatible(shape) &&
-                  !own.shape.Compatible(value_.valid() ? PartialShape(value_.shape()) : shape_);
+           return declaration.shape.Compatible(shape) &&
+                  !declaration.shape.Compatible(value_.valid() ? PartialShape(value_.shape())
+                                                               : shape_);
          });
 }
 
@@ -128,8 +130,8 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
   const bool other_shape = !value_.valid() || value_.shape() != value.shape();
   if (other_shape && ReplacesShape(value.shape())) {
     shape_ = declared_.front().shape;
-    for (const Declaration& own : declared_) {
-      const auto both = shape_.Merge(own.shape);
+    for (const Declaration& declaration : declared_) {
+      const auto both = shape_.Merge(declaration.shape);
       if (both.ok()) shape_ = *both;
     }
   } else if (!shape_.Compatible(value.shape())) {
@@ -150,7 +152,7 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
 }
 
 Status Variable::MakeExclusive() {
-  // Foreign memory must not be written, even if this is the only reference.
+  // A buffer without allocator is foreign memory, which must not be written even by its sole owner.
   if (value_.unique() && value_.buffer()->allocator() != nullptr) return OkStatus();
   ASSIGN_OR_RETURN(value_, value_.TryCloneInItsMemory());
   return OkStatus();
@@ -172,13 +174,14 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
   const absl::Cleanup unlock = [&once]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (Variable* variable : once) variable->mu_.Unlock();
   };
-  // Check all first, so that no value is copied for an update that fails.
+  // Check all variables before MakeExclusive, so that an update that fails copies no value.
   for (Variable* variable : once) RETURN_IF_ERROR(variable->CheckInitialized());
   for (Variable* variable : once) RETURN_IF_ERROR(variable->MakeExclusive());
 
   absl::InlinedVector<Tensor*, 4> values;
   for (Variable* variable : variables) values.push_back(&variable->value_);
-  const WatchedLoops unwatched(nullptr);  // a loop that ends early would leave half an update
+  // A cancelled step must not end a loop of `fn` early, which would leave half an update.
+  const WatchedLoops unwatched(nullptr);
   RETURN_IF_ERROR(fn(values));
   bool logged = false;
   for (Variable* variable : once) {

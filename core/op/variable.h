@@ -3,12 +3,12 @@
 // Variable: a named tensor that outlives steps. Ops refer to it by a resource handle (VarHandleOp)
 // or by TensorFlow 1's ref edges (VariableV2).
 //
-// Reading returns a snapshot that shares the buffer. An update writes in place if the variable has
-// the only reference to the buffer, else into a copy (from the buffer's allocator). So no reader
-// ever sees half an update. Thread-safe.
+// Reading returns a snapshot that shares the variable's buffer. An update writes in place if the
+// variable has the only reference to the buffer; else it first copies the value into a new buffer,
+// from the same allocator. So no reader ever sees half an update. Thread-safe.
 //
 // Actions in a StateLog: "assign" {value}, "update" {value} (the complete new value), and "slices"
-// {numbers, elements} (core/op/slices.h writes them into the value).
+// {numbers, elements} (replay writes them into the value with ScatterSlices, core/op/slices.h).
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ namespace penstock {
 
 class Variable final : public Resource {
  public:
-  // `shape` is the shape of the variable's values. Assigning a shape that is not compatible with it
-  // is an error, unless the op says validate_shape=false or MayReplaceShape.
+  // `shape` is the shape of the variable's values. Assigning a value of an incompatible shape is an
+  // error, unless the op has validate_shape=false or MayReplaceShape returns true.
   Variable(std::string name, DType dtype, PartialShape shape);
 
   const char* TypeName() const override { return "Variable"; }
@@ -46,48 +46,48 @@ class Variable final : public Resource {
   StatusOr<Description> DescribeNow() const override ABSL_LOCKS_EXCLUDED(mu_);
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
-  // Declare records that the program of `node` uses the variable for values of `shape`, until
-  // Withdraw is called with the same arguments. InvalidArgument if the shape contradicts another
-  // declaration: then two programs, or two nodes of one program, use one name for different
-  // variables. A state log does not record declarations.
+  // Declare records that the node `node` of some program uses the variable for values of `shape`,
+  // until Withdraw is called with the same arguments. InvalidArgument if the shape contradicts
+  // another declaration: then two programs, or two nodes of one program, use one name for different
+  // variables. A StateLog does not record declarations.
   Status Declare(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
   void Withdraw(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns true if a value of `shape` fits all declarations, but the variable's own shape, which
-  // an earlier program gave it, fits none of them. Assign then accepts the value.
+  // Returns true if a value of `shape` fits all declarations, and the variable's present shape,
+  // which an earlier program has set, fits none of them. Assign then accepts the value.
   bool MayReplaceShape(const Shape& shape) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Drops the value. Called when the variable is removed from its container, even if handles still
   // refer to it.
   void Shutdown() override ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns whether the variable was removed from its container. Costs one load. A step that has
-  // kept a handle tests this instead of looking up the variable by name.
+  // Returns whether the variable was removed from its container. Costs one atomic load. A step that
+  // has kept a handle calls this instead of looking up the variable by name.
   bool removed() const { return removed_.load(std::memory_order_acquire); }
 
   // Returns a snapshot. FailedPrecondition "Attempting to use uninitialized value NAME" before the
   // first assignment (client programs depend on these words).
   StatusOr<Tensor> Read() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls `fn` with the value under the lock, without sharing the buffer, and returns its status;
-  // FailedPrecondition as Read. Gather uses it, so that reading a few rows never makes a concurrent
-  // update copy the table. `fn` must not call the variable.
+  // Calls `fn` with the value under the variable's lock, and returns the status of `fn`;
+  // FailedPrecondition in the same case as Read. Because the buffer is not shared, reading a few
+  // rows (Gather) never makes a concurrent update copy the table. `fn` must not call the variable.
   Status Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Replaces the value (Assign). Accepts a new shape if `validate_shape` is false or
-  // MayReplaceShape. InvalidArgument for any other shape, or another dtype.
+  // Replaces the value. InvalidArgument if `value` has another dtype, or a shape that is not
+  // compatible with shape(), unless `validate_shape` is false or MayReplaceShape returns true.
   Status Assign(Tensor value, bool validate_shape, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Changes the values of `variables` together: locks them (in address order, so that no two
   // updates deadlock; a variable listed twice is locked once), makes each the only owner of its
-  // buffer, and calls `fn` with the tensors in the given order. FailedPrecondition if one is
-  // uninitialized. If `fn` fails, versions do not change, so `fn` must not have changed the
-  // tensors: it must validate before it writes. (The thread-safety analysis cannot follow a
-  // variable number of locks.)
+  // buffer, and calls `fn` with the tensors in the given order. FailedPrecondition if a variable is
+  // uninitialized. If `fn` returns an error, the versions do not change and the log gets no record,
+  // so `fn` must check everything before it writes to a tensor. (The thread-safety analysis cannot
+  // follow a variable number of locks.)
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
   // Does the same as the function above, for updates of a few rows: `changed(i)` returns the slices
-  // of variable i that `fn` may have changed. It is called after `fn`, only if there is a log or a
-  // ChangeWatch.
+  // of variable i that `fn` may have changed. Update calls it after `fn`, and only if there is a
+  // log or a ChangeWatch.
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
                        absl::FunctionRef<Slices(size_t i)> changed) ABSL_NO_THREAD_SAFETY_ANALYSIS;

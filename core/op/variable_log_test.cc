@@ -228,7 +228,8 @@ TEST_F(VariableLog, ReplaysWhatManyThreadsDid) {
   }
 }
 
-// Makes a copy as a follower does, from a value and the version that belongs to it.
+// Copies a variable to a new store, as a follower does: from its value, and the version of that
+// value.
 TEST_F(VariableLog, IsDescribedWhileItIsInUse) {
   const auto w = New("w", DType::kFloat, PartialShape());
   EXPECT_EQ(w->DescribeNow()->values.size(), 2);

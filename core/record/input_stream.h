@@ -3,10 +3,11 @@
 // InputStream: reads the bytes of one file from its beginning to its end, decompresses them, and
 // reads ahead in blocks.
 //
-// Offsets count decompressed bytes. Memory grows only with bytes that the file really has, not with
-// the lengths that it states. Errors name the file and the offset up to which the data were good.
-// Errors are sticky: DataLoss if the compressed data are damaged, ResourceExhausted if there is not
-// enough memory. One owner at a time. Borrows nothing once it is open.
+// Offsets count decompressed bytes. A stream allocates memory in proportion to the bytes that the
+// file really has, not to the lengths that records state. Errors name the file and the offset up to
+// which the data were good. After an error, every call returns this error: DataLoss if the
+// compressed data are damaged, ResourceExhausted if there is not enough memory. One owner at a
+// time. Borrows nothing once it is open.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ class InputStream {
   virtual ~InputStream() = default;
 
   const std::string& path() const { return path_; }
-  int64_t offset() const { return offset_; }  // Returns the offset of the next byte.
+  int64_t offset() const { return offset_; }  // the offset of the next byte
 
   // Replaces `*bytes` by the next `count` bytes; by fewer only at the end of the file.
   Status Read(int64_t count, std::string* bytes);
@@ -44,7 +45,7 @@ class InputStream {
 
   // Fills `buffer` with the next 1 to `capacity` bytes; returns their number, 0 at the end.
   virtual StatusOr<int64_t> Fill(char* buffer, int64_t capacity) = 0;
-  // Skips up to `count` bytes that Fill has not returned yet; returns how many.
+  // Skips up to `count` bytes that Fill has not returned yet. Returns the number of bytes skipped.
   virtual StatusOr<int64_t> SkipUnread(int64_t count) { return 0; }
 
  private:

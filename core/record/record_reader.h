@@ -2,9 +2,10 @@
 //
 // RecordReader: reads the records of one TFRecord file (FORMAT.md), one after the other.
 //
-// Every checksum is verified before a record is returned: a flipped bit is an error DataLoss, which
-// names file and offset. Errors are sticky. Memory grows only with bytes that the file really has,
-// not with the length that a record states. One owner at a time.
+// The reader verifies a record's checksums before it returns the record: a flipped bit is a
+// DataLoss, which names file and offset. After an error, every call returns this error. The reader
+// allocates memory in proportion to the bytes that the file really has, not to the length that a
+// record states. One owner at a time.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ class RecordReader {
 
   // Returns the offset of the next record, in the file or in its decompressed contents.
   int64_t offset() const { return stream_->offset(); }
-  // Skips to an `offset` that an earlier reader of the same file returned. Call it before the first
-  // Read.
+  // Skips to an `offset` that an earlier reader of the same file returned. Call this before the
+  // first Read.
   Status SkipTo(int64_t offset) { return stream_->Skip(offset); }
 
   // Reads the next record; returns false at the end of the file.

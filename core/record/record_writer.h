@@ -2,9 +2,9 @@
 //
 // RecordWriter: writes one TFRecord file (FORMAT.md). Replaces an existing file.
 //
-// Records are collected and compressed in memory: the file is complete only after Close has
-// returned OK. After Flush, other readers can read all records written so far. Errors are sticky.
-// One owner at a time.
+// The writer collects and compresses records in memory: the file is complete only after Close has
+// returned OK. After Flush, readers of the file can read all records written so far. After an
+// error, every call returns this error. One owner at a time.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class RecordWriter {
 
   Status Write(string_view record);
   Status Flush();
-  // Must be called: otherwise records since the last Flush are lost.
+  // Must be called: without it, records since the last Flush are lost.
   Status Close();
 
  protected:

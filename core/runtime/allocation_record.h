@@ -2,9 +2,8 @@
 //
 // AllocationRecord: records the memory that one kernel allocates while it runs, for traced steps.
 //
-// Other steps pay nothing: a kernel of a traced step gets special allocators of the same memory,
-// which record their allocations. These allocators are never destroyed, because tensors may refer
-// to them.
+// Other steps pay nothing: only a kernel of a traced step gets recording allocators, which wrap the
+// device's allocators. They are never destroyed, because tensors refer to their allocator.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,8 @@
 
 namespace penstock {
 
-// While it lives, records the allocations and deallocations that a kernel called with `params`
-// makes on this thread. Records may be nested: only the innermost record counts them.
+// While this object lives, it records the allocations and deallocations that a kernel called with
+// `params` makes on this thread. If several objects are nested, only the innermost one records.
 class AllocationRecord {
  public:
   explicit AllocationRecord(KernelContext::Params* params);

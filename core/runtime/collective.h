@@ -4,8 +4,8 @@
 // other ranks of their group. A rank is a device; the ranks of a group may be on several tasks, and
 // belong to one session or to several.
 //
-// In tasks that take part in collectives, the rendezvous of a step also implements Collectives;
-// kernels get this interface by dynamic_cast. Thread-safe.
+// In tasks that take part in collectives, the class of the step's Rendezvous also implements
+// Collectives, and kernels get this interface by dynamic_cast. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class MergeOp { kAdd, kMul, kMin, kMax };
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   // Ranks with the same group key form a group. Calls of a group with the same instance key belong
-  // to the same collective. Each rank runs the executions of an instance one after the other.
+  // to the same collective. Each rank runs the executions of one collective one after the other.
   int64_t group_key = 0;
   int64_t group_size = 0;  // number of ranks, at least 1
   int64_t instance_key = 0;
@@ -37,8 +37,8 @@ struct CollectiveCall {
   Tensor input;            // not valid at the receivers of a broadcast
   DType dtype = DType::kInvalid;
   Shape shape;  // type and shape of the input; for a broadcast, of the result
-  // The time limit, after which the error is DeadlineExceeded. 0: ten minutes until all ranks of
-  // the group have begun, and no limit after that.
+  // The time limit in seconds, after which the error is DeadlineExceeded. 0: all ranks of the group
+  // must begin within ten minutes, and after that there is no limit.
   double timeout_seconds = 0;
   // Cancellation of the step; borrowed until `collected` is called.
   Cancellation* cancellation = nullptr;
@@ -50,13 +50,12 @@ class Collectives {
 
   virtual ~Collectives() = default;
   // Passes the result to `collected`, which is called once, on any thread, possibly before Collect
-  // returns. All ranks get the same bits. If the same ranks pass the same tensors again, they get
-  // the same bits again. Errors: if a rank is lost or has failed in the collective, all others get
-  // its error with the name of its task; OutOfRange if another rank has closed its session without
-  // an error and so takes no more part in the group; InvalidArgument if ranks disagree about type
-  // or size, or a broadcast does not have exactly one source; DeadlineExceeded if the collective
-  // has not ended in time; ResourceExhausted if more data than a task may hold waits for a rank
-  // that has not begun.
+  // returns. All ranks get bitwise equal results, and equal inputs give bitwise equal results in
+  // every execution. Errors: if a rank is lost or has failed in the collective, all others get its
+  // error with the name of its task; OutOfRange if another rank has closed its session without an
+  // error and so has left the group; InvalidArgument if ranks disagree about type or size, or a
+  // broadcast does not have exactly one source; DeadlineExceeded if the collective has not ended in
+  // time; ResourceExhausted if more data than a task may hold waits for a rank that has not begun.
   virtual void Collect(CollectiveCall call, Collected collected) = 0;
 };
 

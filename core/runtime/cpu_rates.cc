@@ -14,7 +14,7 @@ struct Known {
 };
 
 Known& Process() {
-  static Known* const known = new Known;  // lives for ever
+  static Known* const known = new Known;  // never destroyed
   return *known;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rates of this machine's CPU. All CPU devices that the process makes get them. They are
-// DefaultRates("CPU") until they are set to measured rates (distributed/calibration). Simulations
-// do not set them, so that they do not depend on the machine. Thread-safe.
+// The rates of this machine's CPU, for all CPU devices that the process makes. They are
+// DefaultRates("CPU") until SetCpuRates sets measured rates (distributed/calibration). Simulations
+// keep the defaults, so that their results do not depend on the machine. Thread-safe.
 #pragma once
 
 #include <string>

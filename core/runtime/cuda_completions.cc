@@ -36,7 +36,7 @@ CudaCompletions::~CudaCompletions() {
     stopping_ = true;
     added_.NotifyOne();
   }
-  thread_ = nullptr;  // waits for its end
+  thread_ = nullptr;  // waits until the thread has ended
   for (cudaEvent_t event : spare_) cudaEventDestroy(event);
 }
 

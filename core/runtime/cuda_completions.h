@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CudaCompletions: runs callbacks when a stream has finished the work launched so far. Its own
-// thread waits for the events, because CUDA's callbacks must not call CUDA. It is always a real
-// thread, because it blocks in the driver, and a simulation could not run other closures meanwhile.
-// Private to this folder; only in builds with --config=cuda.
+// CudaCompletions: runs callbacks when a stream has finished the work launched so far. A thread of
+// its own waits for CUDA events and runs the callbacks, because callbacks of CUDA itself must not
+// call CUDA. It is always a real thread, even in a simulation: it blocks in the driver, where a
+// simulation could not switch to other closures. Private to this folder; only in builds with
+// --config=cuda.
 //
 // Thread-safe. The destructor waits for all callbacks.
 #pragma once

@@ -55,7 +55,7 @@ class CudaDevice final : public Device {
 };
 
 CudaDevice::~CudaDevice() {
-  completions_ = nullptr;  // waits for running copies
+  completions_ = nullptr;  // waits until running copies have ended
   UseOnThisThread();
   resources().ClearAll();  // variables hold memory of the pool
   if (cublas_ != nullptr) cublasDestroy(cublas_);

@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// Adds one device per GPU. If there is no driver or no GPU, adds none and prints a line to stderr:
-// the program then runs on the CPU. Returns an error if a GPU exists and does not work.
+// Adds one device per GPU. If there is no driver or no GPU, adds no device and prints a line to
+// stderr, and the program runs on the CPU. Returns an error if there is a GPU that does not work.
 Status AppendCudaDevices(const DeviceOptions& options,
                          std::vector<std::unique_ptr<Device>>* devices);
 

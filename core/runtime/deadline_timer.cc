@@ -8,8 +8,9 @@
 namespace penstock {
 namespace {
 
-// The thread is woken only for a deadline earlier than the one for which it sleeps. If the callback
-// for which it slept has been disarmed, it wakes up once, checks and sleeps again.
+// Arm wakes the thread only for a deadline earlier than the one until which the thread sleeps.
+// Disarm does not wake it: when the time of a disarmed callback comes, the thread wakes up, finds
+// nothing to call and sleeps again.
 class ThreadTimer final : public DeadlineTimer {
  public:
   ThreadTimer(Env& env, Scheduler& scheduler)

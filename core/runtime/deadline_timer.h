@@ -28,8 +28,8 @@ class DeadlineTimer {
   // Calls `expired` on the timer's thread when Env::NowNanos() reaches `deadline_ns`. `expired`
   // must be quick and must not call Disarm for itself.
   virtual Token Arm(int64_t deadline_ns, std::function<void()> expired) = 0;
-  // Makes sure that `expired` is not called any more. If it is being called, waits until it has
-  // returned.
+  // Removes the callback with this token. When Disarm returns, `expired` is not running and will
+  // not be called.
   virtual void Disarm(const Token& token) = 0;
 };
 

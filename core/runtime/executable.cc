@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// A node that takes longer is worth handing to another thread. A hand-over takes about a
-// microsecond if a thread of the pool is awake, and several if the system must wake one.
+// A node that takes longer is expensive: it pays to hand it to another thread. A hand-over takes
+// about a microsecond if a thread of the pool is awake, and several if the system must wake one.
 constexpr int32_t kExpensiveNanos = 4'000;
 // A quick partition has at most this many items, which together take at most kQuickNanosMax: about
 // the cost of handing a step to another thread.
@@ -27,9 +27,9 @@ constexpr int64_t kSampleNanosMax = 2 * kExpensiveNanos;
 
 StatusOr<std::unique_ptr<Executable>> Executable::Make(Graph graph, Device& device,
                                                        KernelCache* cache) {
-  KernelCache own;
+  KernelCache own_cache;
   std::unique_ptr<Executable> executable(new Executable(std::move(graph)));
-  executable->cache_ = cache != nullptr ? cache : &own;
+  executable->cache_ = cache != nullptr ? cache : &own_cache;
   ASSIGN_OR_RETURN(std::vector<Node*> order, executable->graph_.TopologicalOrder());
   ASSIGN_OR_RETURN(const LoopFrames frames, FindLoopFrames(executable->graph_));
   const auto frame_of = [&frames](const Node* node) { return frames.of_node[node->id()]; };
@@ -168,9 +168,9 @@ void Executable::AddFlow(const LoopFrames& frames) {
   }
 }
 
-// Computes the initial pending count of a node, and notes that of later iterations if it differs.
-// Gives a Merge the flag kMerges, unless it has only one input in each iteration: it is then
-// counted like other nodes, because that costs less.
+// Computes the initial pending count of a node, and the one for later iterations if it differs.
+// Sets the flag kMerges for a Merge, unless the Merge has only one input in each iteration: such a
+// Merge is counted like other nodes, because that costs less.
 Status Executable::CountInputs(const Item& item, Loop* loop, uint32_t* count) {
   const uint32_t controls = static_cast<uint32_t>(item.node->control_inputs().size());
   *count = item.num_inputs + controls;
@@ -218,7 +218,7 @@ uint32_t Executable::IndexInLoop(const Item& item, const LoopFrames& frames) con
   return static_cast<uint32_t>(&item - &items_[loop.first_item]);
 }
 
-// Call it after AddCounts, which finds the Merges.
+// REQUIRES: AddCounts has set kMerges.
 void Executable::AddEdges(const LoopFrames& frames) {
   std::vector<const Item*> item_of(graph_.max_id());
   for (const Item& item : items_) item_of[item.node->id()] = &item;

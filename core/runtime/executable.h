@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executable: the executable form of one partition: its kernels, and its graph as flat arrays. Made
-// once by the executor and shared by all steps. Private to this folder.
+// Executable: the executable form of one partition: its kernels, and its graph as flat arrays. The
+// executor makes it once, and all steps share it. Private to this folder.
 //
 // The nodes of one loop (frame) are stored together, in topological order; the nodes outside of
-// loops come first. Nodes, slots and waits are numbered within their frame, because each iteration
-// of a loop has its own counts and values.
+// loops come first. A slot is the storage for one input of a node. Nodes, slots and waits are
+// numbered within their frame, because each iteration of a loop has its own counts and values.
 //
 // Thread-safe: immutable except for the measured costs of its nodes.
 #pragma once
@@ -32,44 +32,46 @@ class Executable {
     uint32_t dst;
     uint32_t slot;
     uint32_t output : 30;
-    uint32_t merges : 1;  // the edge counts down dst as a Merge
-    uint32_t last : 1;    // last edge of this output: it moves the tensor, the others copy it
+    uint32_t merges : 1;  // dst has kMerges: its pending word has the fields of a Merge
+    uint32_t last : 1;    // the output's last edge: it moves the tensor, other edges copy it
   };
 
-  // Flags of nodes that need more than running the kernel and passing its outputs on; 0 for most
-  // nodes.
+  // Flags of special nodes: those for which the executor does more than run the kernel and pass its
+  // outputs on. Most nodes have none.
   enum Special : uint32_t {
-    kNoOp = 1,            // has no kernel, only orders other nodes
+    kNoOp = 1,            // has no kernel; only its control edges matter
     kAsync = 2,           // asynchronous: ends when its Done is called
     kReadsVariables = 4,  // reads the variables behind ref edges
     kCopiesInputs = 8,    // needs copies of inputs between host and device
     kHostOutputs = 16,    // leaves some outputs in host memory
-    kMayBeDead = 32,      // may leave an output without a value, which is then dead
+    kMayBeDead = 32,      // may set no value for an output; the output is then dead
     kRunsDead = 64,       // runs even if an input is dead
-    kFlow = 128,          // the executor runs it; `flow` is the kind of node
+    kFlow = 128,          // a control-flow node, without a kernel; Item::flow is its kind
     kFeedsMerge = 256,    // an edge leads to a node with kMerges
-    kMerges = 512,        // runs when the first of its inputs that is alive arrives
+    kMerges = 512,        // runs when its first live input arrives, or all inputs are dead
     kFetch = 1024,
     kCommits = 2048,  // the nodes after it run even if the step has failed
   };
 
-  struct alignas(64) Item {  // the struct fits one cache line
+  // One node. An Item fills one cache line.
+  struct alignas(64) Item {
     Kernel* kernel;
     const Node* node;
-    const DType* output_dtypes;  // a reference counts as a kResource
-    uint32_t first_input;        // slot
+    const DType* output_dtypes;  // kResource for a reference
+    uint32_t first_input;        // the slot of input 0
     uint32_t num_inputs;
     uint32_t num_outputs;
     uint32_t first_edge;
     uint32_t num_edges;
     uint32_t first_control;
     uint32_t num_controls;
-    uint32_t detail;  // index of its Detail, if special
+    uint32_t detail;  // index of the node's Detail, if special != 0
     uint16_t special;
     FlowOp flow;
-    bool drops_output;  // an output has no consumer
+    bool drops_output;  // true if an output has no consumer
 
-    // A Merge drops all inputs but the first that is alive.
+    // Returns whether an output's value may be left over after all edges have been served: it has
+    // no consumer, or its consumer is a Merge, which takes only the first live input.
     bool may_drop() const { return drops_output || (special & kFeedsMerge) != 0; }
   };
   static_assert(sizeof(Item) == 64);
@@ -87,7 +89,8 @@ class Executable {
     int exit = -1;                           // for an Exit: index among the loop's exits
   };
 
-  // A frame: the nodes of one loop, without those of its inner loops; [0]: outside of loops.
+  // The nodes of one loop (a frame), without those of its inner loops. loops()[0] has the nodes
+  // outside of loops.
   struct Loop {
     std::string name;
     uint32_t parent = 0;
@@ -100,14 +103,14 @@ class Executable {
     uint32_t num_constants = 0;
     int64_t parallel_iterations = 1;
     std::vector<uint32_t> exits;  // the loop's Exit nodes
-    std::vector<uint32_t> waits;  // nodes that may wait, by Detail::wait
+    std::vector<uint32_t> waits;  // the nodes that may wait, indexed by Detail::wait
     // The initial counts of later iterations, by node, if they differ from those of the first
     // iteration.
     std::vector<std::pair<uint32_t, uint32_t>> later_pending;
   };
 
-  // Makes the executable form of `graph` for `device`. Errors name the node. `cache` may be null:
-  // no kernel is shared then.
+  // Makes the executable form of `graph` for `device`. Errors name the node. If `cache` is null, no
+  // kernel is shared with other executables.
   static StatusOr<std::unique_ptr<Executable>> Make(Graph graph, Device& device,
                                                     KernelCache* cache = nullptr);
 
@@ -118,19 +121,20 @@ class Executable {
   uint32_t num_items() const { return static_cast<uint32_t>(items_.size()); }
   const Edge* edges() const { return edges_.data(); }
   const uint32_t* controls() const { return controls_.data(); }
-  const std::vector<uint32_t>& roots() const { return roots_; }  // all roots are outside of loops
+  // Returns the nodes without inputs. All of them are outside of loops.
+  const std::vector<uint32_t>& roots() const { return roots_; }
   const std::vector<Loop>& loops() const { return loops_; }
   uint32_t outputs_max() const { return outputs_max_; }
 
-  // Bits of the word that a step counts down for each node. It holds whether an input is dead,
-  // whether the node is expensive, so that another thread may run it, and the number of edges that
-  // have yet to deliver.
+  // The bits of the pending word that a step has for each node: whether an input is dead; whether
+  // the node is expensive, so that another thread may run it; and the number of edges over which
+  // nothing has arrived yet.
   static constexpr uint32_t kDead = 1u << 31;
   static constexpr uint32_t kExpensive = 1u << 30;
   static constexpr uint32_t kCount = kExpensive - 1;
-  // For a node with kMerges the word holds other fields: whether an alive input has arrived in its
-  // slot or is being written there; the number of pending control edges; the number of inputs that
-  // are not known to be dead.
+  // For a node with kMerges the pending word has other fields. kClaimed: a live input is being
+  // written to its slot, or has arrived. kAlive: it has arrived. kControls: the number of pending
+  // control edges. kInputs: the number of inputs that are not known to be dead.
   static constexpr uint32_t kClaimed = 1u << 29;
   static constexpr uint32_t kAlive = 1u << 28;
   static constexpr uint32_t kControl = 1u << 14;
@@ -149,12 +153,12 @@ class Executable {
     }
   }
 
-  // Records how long one execution of item `i` took, to learn whether the item is expensive.
-  // Samples are capped at twice the limit of a cheap item; StepStats, which feeds the compiler's
-  // CostTable, has them uncapped.
+  // Records how long one execution of item `i` took, to learn whether the item is expensive. Caps
+  // the sample at twice the limit of a cheap item. (The times in StepStats, from which the
+  // compiler's CostTable is made, are not capped.)
   void RecordCost(uint32_t i, int64_t nanos) const;
-  // Returns whether all items together are known to take only some microseconds, and none of them
-  // waits.
+  // Returns whether the measured times of all items add up to only some microseconds, and no item
+  // may wait.
   bool quick() const;
 
  private:
@@ -172,7 +176,7 @@ class Executable {
 
   Graph graph_;
   KernelCache* cache_ = nullptr;  // only while the Executable is made
-  SwappedStacks swapped_;         // for a device whose memory the host cannot read
+  SwappedStacks swapped_;         // empty if the host can read the device's memory
   std::vector<std::shared_ptr<Kernel>> kernels_;
   std::vector<Item> items_;
   std::vector<Detail> details_;

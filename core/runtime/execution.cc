@@ -24,8 +24,8 @@ void Execution::RunAsync(const StepArgs& args, Ended ended) {
   ended_ = std::move(ended);
   step_.Share();
   if (step_.has_deadline()) {
-    // No thread waits for the step. So if all its nodes wait, only a timer can end the step at its
-    // deadline.
+    // After RunAsync no thread waits for the step. So if all nodes of the step wait, only a timer
+    // can end the step at its deadline.
     armed_ = timer_.Arm(args.deadline_ns, [this] { nodes_.CheckDeadline(); });
   }
   threads_.RunAsync(
@@ -62,7 +62,7 @@ Status Execution::End() {
   if (armed_.has_value()) timer_.Disarm(*std::exchange(armed_, std::nullopt));
   step_.FinishWork();
   if (loops_.AnyRunning() && !step_.stopped()) [[unlikely]]
-    FailEndless();
+    FailStuckLoops();
   const bool failed = step_.stopped();
   Status status = step_.End();
   loops_.End(/*clear=*/failed);
@@ -71,7 +71,7 @@ Status Execution::End() {
 }
 
 // Not inlined into End: the temporaries of this function would double End's stack frame.
-void Execution::FailEndless() {
+void Execution::FailStuckLoops() {
   step_.Stop(InvalidArgument("nothing is left to run", loops_.DescribeFrames(),
                              ", which never ends: some of its Enters have not been reached"));
 }

@@ -3,16 +3,16 @@
 // Execution: one running step of one executable. It owns the four components of a step, and begins
 // and ends the step. Private to this folder.
 //
-//   RunningStep the step itself: its arguments, and whether it continues
-//   StepLoops     its iterations and runs of loops
-//   NodeRunner    runs its nodes
-//   StepThreads   its threads
+//   RunningStep   the step's arguments, and whether it continues
+//   StepLoops     the step's iterations and runs of loops
+//   NodeRunner    runs the nodes
+//   StepThreads   the threads that take part
 //
 // Ownership: the executor pools executions; an execution owns its components and is used for one
 // step at a time. Threads: Run and RunAsync are called between steps; the data that the threads of
 // the step share are in the components. Locks: RunningStep's abort_mu_ and watch_mu_, and the mu_
-// of StepLoops and of StepThreads. watch_mu_ is locked before StepLoops' mu_; a thread holds no
-// other two of them at the same time.
+// of StepLoops and of StepThreads. watch_mu_ is locked before StepLoops' mu_; apart from that, a
+// thread holds at most one of these locks at a time.
 #pragma once
 
 #include <optional>
@@ -41,15 +41,14 @@ class Execution {
   // Runs the step on the scheduler's threads. When `ended` is called, the object is free for
   // another step.
   void RunAsync(const StepArgs& args, Ended ended);
-  // Describes what the running step is doing now; nullopt if none is running. Call it on any
-  // thread, at any time.
+  // Describes what the running step is doing now; nullopt if no step is running. Thread-safe.
   std::optional<StepActivity> Activity();
 
  private:
   void Begin(const StepArgs& args);
   Status End();
-  // Fails a step that has no more work although frames are still running.
-  void FailEndless();
+  // Fails a step in which no node is left to run although loops have not ended.
+  void FailStuckLoops();
 
   const Executable& executable_;
   DeadlineTimer& timer_;

@@ -29,7 +29,7 @@ class PartitionExecutor final : public Executor {
   void RunAsync(const StepArgs& args, Done done) override {
     Execution* const execution = Acquire();
     execution->RunAsync(args, [this, execution, done = std::move(done)](Status status) mutable {
-      Release(execution);  // before `done`, which may destroy the executor
+      Release(execution);  // must precede `done`, which may destroy the executor
       std::move(done)(std::move(status));
     });
   }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executor: runs one partition on one device, in many steps, also concurrently.
+// Executor: runs one partition on one device, in many steps, which may overlap.
 //
-// Made once from a partition: MakeExecutor creates the kernels and turns the graph into flat arrays
-// (for each node the kernel, the pending count and the range of out-edges). A cheap ready node runs
-// inline; an expensive one goes to the pool if other nodes are ready. No allocation, lock or string
-// per op on the hot path; per-step state is pooled between steps. Thread-safe: Run may be called
-// concurrently. The executor outlives its running steps.
+// MakeExecutor makes it once from a partition: it creates the kernels and turns the graph into flat
+// arrays (for each node the kernel, the pending count and the range of out-edges). A thread of the
+// step runs cheap ready nodes itself, and offers expensive ones to the pool if other nodes are
+// ready. Running a cheap node allocates no memory, takes no lock and formats no text; the state of
+// a step is reused for later steps. Thread-safe: Run may be called concurrently. The executor must
+// outlive its running steps.
 #pragma once
 
 #include <memory>
@@ -23,18 +24,18 @@ class Executor {
  public:
   virtual ~Executor() = default;
   // Runs every node once. Calls `done` when no work of the step is left, on a thread of the pool
-  // or, if `may_start_here`, possibly before it returns. The first failure aborts the rendezvous
-  // and cancels the step. It becomes the status, and names the node: "text\n\t [[{{node NAME}}]]".
-  // After a failure some fetches may be set: the caller drops them. A cancellation from outside
-  // ends the step with its status, and aborts the rendezvous. The nodes after a NoOp with the
-  // attribute "_commit" must run all or not at all. So once that NoOp has run, all nodes that are
-  // or become ready still run, even if the step fails. Exceptions are nodes in loops and nodes that
-  // wait (asynchronous kernels).
+  // or, if `may_start_here`, possibly before RunAsync returns. The first failure of a node aborts
+  // the rendezvous and cancels the step; it becomes the step's status, and its text names the node:
+  // "text\n\t [[{{node NAME}}]]". After a failure some fetches may be set; the caller must ignore
+  // them. A cancellation by other code ends the step with the cancellation's status, and aborts the
+  // rendezvous. Either all nodes after a NoOp with the attribute "_commit" must run, or none. So
+  // after that NoOp has run, all nodes that are ready or become ready still run, even if the step
+  // fails, except for nodes in loops and nodes that wait (asynchronous kernels).
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
   // Does the same as RunAsync, but starts on this thread and returns when the step has ended.
-  // Quicker than RunAsync for small steps, because it gives work to other threads only if that
-  // saves time. Call it on a pool thread only if no node of the step waits for an event that needs
-  // a thread of this pool.
+  // Faster than RunAsync for small steps, because it hands only expensive nodes to other threads.
+  // Call this on a pool thread only if no node of the step waits for an event that needs a thread
+  // of the same pool.
   virtual Status Run(const StepArgs& args) = 0;
 
   // Return the graph and the device on which it runs.

@@ -46,8 +46,8 @@ Graph Wide(AddFn add, int nodes) {
   return g.Take();
 }
 
-// Repeats `depth` times: joins some of the ends in one node, and starts up to `width` new ends from
-// it.
+// Makes a random graph. Repeats `depth` times: joins some of the nodes without consumers in one
+// node, and adds up to `width` new nodes that consume it.
 Graph Random(AddFn add, int width, int depth) {
   std::mt19937 random(7);
   const auto up_to = [&random](size_t n) { return 1 + random() % n; };

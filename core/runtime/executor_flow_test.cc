@@ -407,7 +407,7 @@ TEST_P(ExecutorFlowTest, AnEndlessLoopEndsAtTheDeadline) {
     b.Fetch(results[0], 0);
     const auto executor = task_.Make(b.Take());
     const int64_t start = Env::Real().NowNanos();
-    deadline_ns_ = start + 300 * kMilli;  // long enough for a busy machine to begin the step
+    deadline_ns_ = start + 300 * kMilli;  // even a busy machine begins the step before that
     const std::string error = Run(*executor, {}, 1);
     EXPECT_THAT(error, HasSubstr("DEADLINE_EXCEEDED: step 7 did not end before its deadline"));
     EXPECT_THAT(error, HasSubstr("of loop 'train/while_context'"));

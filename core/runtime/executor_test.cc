@@ -222,7 +222,7 @@ TEST_P(ExecutorTest, InputsAreReleasedBeforeOutputsGoOn) {
   Node* const passed = g.AddSum("TestSum", {g.AddSum("TestSum", {})});  // both in one buffer
   g.Fetch(g.Add("TestAlias", {passed}), 0, 1);
   const auto executor = task_.Make(g.Take());
-  for (int i = 0; i < 10; ++i) {  // the executor times the nodes of the first steps, in other code
+  for (int i = 0; i < 10; ++i) {  // the first steps, which are timed, take another code path
     TestStep step(1);
     ASSERT_TRUE(RunStep(*executor, step.Args(), GetParam()).ok());
     EXPECT_TRUE(step.fetches[0].scalar<bool>()) << "step " << i;
@@ -310,7 +310,7 @@ TEST_P(ExecutorTest, ADeadValueKillsWhatDependsOnIt) {
     g.Add("TestFail", {}, {{"N", 0}}, {dead});
     g.Add("TestFail", {}, {{"N", 0}}, {received});
     g.Add("TestFail", {}, {{"N", 0}}, {g.Add("NoOp", {}, {}, {dead})});
-    // A ControlTrigger runs although its input is dead, and so do the nodes after it.
+    // A ControlTrigger runs even if its input is dead; so the nodes after it run, too.
     g.Fetch(g.AddSum("TestSum", {}, {{"plus", 9}}, {g.Add("ControlTrigger", {}, {}, {dead})}), 1);
     Attrs send = {{"tensor_name", "y"},
                   {"send_device", task_.device->name()},

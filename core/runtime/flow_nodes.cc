@@ -23,8 +23,8 @@ StatusOr<int> ChooseOutput(const Tensor& choice, uint32_t num_outputs) {
 Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs) {
   Tensor* const inputs = &it.inputs[item.first_input];
   if (item.flow == FlowOp::kSwitch) {
-    ASSIGN_OR_RETURN(const int taken, ChooseOutput(inputs[1], item.num_outputs));
-    outputs[taken] = std::move(inputs[0]);
+    ASSIGN_OR_RETURN(const int chosen, ChooseOutput(inputs[1], item.num_outputs));
+    outputs[chosen] = std::move(inputs[0]);
     return OkStatus();
   }
   uint32_t from = 0;
@@ -45,7 +45,7 @@ Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs)
 
 // Returns TensorFlow's message, with the location added: the nearest Switch or _Recv before the
 // fetch.
-Status DeadFetch(const Node& fetch) {
+Status DeadFetchError(const Node& fetch) {
   std::vector<const Node*> nodes = {fetch.input(0).node};
   std::vector<bool> seen(fetch.id() + 1);
   const Node* branch = nullptr;

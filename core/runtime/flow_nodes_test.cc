@@ -93,7 +93,7 @@ TEST_F(FlowNodesTest, AMergeTellsTheIndexToItsConsumers) {
 TEST_F(FlowNodesTest, ADeadFetchNamesTheSwitchBeforeIt) {
   Node* const branches = Switch();
   Node* const passed = g_.Add("TestPass", {branches}, {{"T", DType::kInt64}}, {}, "passed");
-  const Status status = DeadFetch(*g_.Fetch(passed, 3));
+  const Status status = DeadFetchError(*g_.Fetch(passed, 3));
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
             StrCat("Retval[3] does not have value: 'passed' lies on a branch not taken, behind '",
@@ -105,11 +105,11 @@ TEST_F(FlowNodesTest, ADeadFetchWithoutASwitchNamesItsInput) {
   Node* const branches = Switch();
   Node* const pivot = g_.Add("TestPass", {branches}, {{"T", DType::kInt64}});
   Node* const after = g_.Add("TestPass", {g_.Feed(2)}, {{"T", DType::kInt64}}, {pivot}, "after");
-  EXPECT_THAT(std::string(DeadFetch(*g_.Fetch(after, 0)).message()),
+  EXPECT_THAT(std::string(DeadFetchError(*g_.Fetch(after, 0)).message()),
               HasSubstr(StrCat("behind '", branches->name(), "'")));
   Node* const feed = g_.Feed(3);
   EXPECT_EQ(
-      DeadFetch(*g_.Fetch(feed, 1)).message(),
+      DeadFetchError(*g_.Fetch(feed, 1)).message(),
       StrCat("Retval[1] does not have value: '", feed->name(), "' lies on a branch not taken"));
 }
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Iteration: one pass over the nodes of a loop, or over the nodes outside of loops. It holds their
-// values and their pending counts. Private to this folder.
+// Iteration: one pass over the nodes of a loop, or over the nodes outside of loops. It stores the
+// nodes' input values and pending counts. Private to this folder.
 //
 // Ownership: StepLoops owns all iterations of a step and reuses them.
-// Threads: a slot belongs to the node that fills it until that node counts down its consumer, and
-// to the consumer from then on. Counts and holds are atomic; while only one thread works in the
-// step, it changes them by plain loads and stores.
-// Invariants: an iteration of a loop lives as long as it has holds. Each of the following has a
-// hold: each thread that works in the iteration; each node of it that waits, is offered, or is in a
-// queue for another iteration; each loop begun inside it; the iteration before it; and, in the
-// first iteration, the Enters that have not run yet. So a node in a loop costs no more than a node
-// outside of loops. The iteration outside of loops has no holds: it lives as long as the step.
+// Threads: only the producing node's thread may access a slot until it has counted down the pending
+// count of the consumer; after that only the consumer's thread. Counts and holds are atomic; while
+// only one thread works in the step, it changes them by plain loads and stores.
+// Invariants: an iteration of a loop lives until nothing has a hold (a reference count) on it. Each
+// of the following has a hold: each thread that works in the iteration; each of its nodes that
+// waits, is offered, or is in the queue of a thread that works in another iteration; each loop
+// begun inside the iteration; the iteration before it; and, in the first iteration, the Enters that
+// have not run yet. Other nodes need no hold, so a node in a loop costs no more than a node outside
+// of loops. The iteration outside of loops has no holds: it lives as long as the step.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,7 @@ namespace penstock {
 struct Frame;  // core/runtime/loop_pool.h
 struct Iteration;
 
-// A node that waits: for its Done, or for copies of its inputs.
+// The state of a node that waits until its kernel calls its Done, or until its inputs are copied.
 struct NodeWait {
   Iteration* iteration = nullptr;
   const Executable::Item* item = nullptr;
@@ -53,7 +54,8 @@ struct Iteration {
   // Drops the values that a failed step left behind.
   void Clear();
 
-  // `shared` must be true if other threads may call Hold or DropHold at the same time.
+  // Adds `count` holds. `shared` must be true if other threads may call Hold or DropHold at the
+  // same time.
   void Hold(int count, bool shared) {
     if (frame == nullptr) return;
     if (shared) {
@@ -62,7 +64,7 @@ struct Iteration {
       holds.store(holds.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
     }
   }
-  // Returns whether this was the last hold: the caller then ends the iteration.
+  // Drops one hold. Returns whether it was the last one; the caller must then end the iteration.
   [[nodiscard]] bool DropHold(bool shared) {
     if (frame == nullptr) return false;
     if (shared) return holds.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -82,7 +84,7 @@ struct Iteration {
   std::unique_ptr<std::atomic<uint32_t>[]> pending;  // by node, as in Executable
   std::unique_ptr<NodeWait[]> waits;                 // by Detail::wait
   std::unique_ptr<int64_t[]> ready_ns;               // by node; null unless the step is traced
-  std::vector<Frame*> children;                      // loops begun in it, by Loop::child
+  std::vector<Frame*> children;                      // loops begun inside, by Loop::child
   Frame* frame = nullptr;                            // null outside of loops
   uint64_t frame_id = 0;                             // 0 outside of loops
   uint64_t number = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelCache: the kernels of stateful ops. A session shares them among all its prepared steps, so
-// that a random op continues its sequence even if the last step belonged to another prepared step.
+// KernelCache: the kernels of stateful ops. All prepared steps of a session share them, so that a
+// random op has one sequence of numbers in all of these steps.
 //
 // Thread-safe. Kernels are held by shared pointers, so that an executable keeps its kernels alive.
 #pragma once
@@ -19,9 +19,9 @@ namespace penstock {
 
 class KernelCache {
  public:
-  // Returns the kernel of this node of a stateful op; makes it if there is none yet. Returns a new
-  // kernel, which is not shared, for stateless ops, for nodes that the compiler has added, and for
-  // a node that differs from the cached one.
+  // Returns the cached kernel of the node; makes it if there is none yet. But returns a new kernel,
+  // which it does not cache, for a node of a stateless op, for a node that the compiler has added,
+  // and for a node that differs from the cached one of the same name.
   StatusOr<std::shared_ptr<Kernel>> Get(const Registry& registry, string_view device_type,
                                         const KernelInit& node);
 

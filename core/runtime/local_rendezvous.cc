@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Rendezvous within one process. Whichever of Send and Recv comes first puts its value or its
-// continuation into a table; the other takes it. Then only the hash of the key is kept, to reject a
-// second Send or Recv; for keys in loops nothing is kept. (A false error needs two keys of one step
-// with equal 64-bit hashes.)
+// A Rendezvous within one process. If Send comes first, it puts its value into a table, from which
+// Recv takes it; if Recv comes first, it puts its continuation there. Afterwards the table keeps
+// only the hash of the key, to reject a second Send or Recv, and for keys in loops nothing. (A
+// false error is possible only if two keys of one step have equal 64-bit hashes.)
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -26,7 +26,7 @@ struct KeyHash {
 // An entry of the table: a value that waits for its receiver, or a receiver that waits for its
 // value.
 struct Waiting {
-  Rendezvous::Received received;  // null: this is a value
+  Rendezvous::Received received;  // null if the entry is a value
   Tensor value;
   bool is_dead = false;
 };

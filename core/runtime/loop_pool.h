@@ -3,8 +3,8 @@
 // Frame: one run of a loop. LoopPool: the frames and iterations of one loop, in use or free.
 // Private to this folder.
 //
-// Ownership: StepLoops has a pool per loop. A pool owns its frames and iterations, grows to the
-// number that are in use at once, and is kept for the next step. Not thread-safe: StepLoops locks.
+// Ownership: StepLoops has a pool per loop. A pool owns its frames and iterations, and keeps unused
+// ones for later iterations and steps. Not thread-safe: StepLoops locks.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@
 namespace penstock {
 
 struct Frame {
-  // A value for the iteration after `newest`, kept because that iteration must not begin yet.
+  // A value for the iteration after `newest`, which must not begin yet: `parallel_iterations` are
+  // running.
   struct DeferredValue {
     const Executable::Item* item;
     Tensor value;
   };
-  // A loop constant: a value that every iteration gets.
+  // A loop constant: a value that enters every iteration.
   struct Constant {
     const Executable::Item* item = nullptr;  // the Enter; null: it has not run yet
-    Tensor value;                            // invalid: dead
+    Tensor value;                            // invalid if the value is dead
   };
 
   // Begins a run of the loop inside the iteration `around`.
@@ -40,7 +41,7 @@ struct Frame {
   uint32_t enters_left = 0;
   std::vector<DeferredValue> deferred;
   std::vector<Constant> constants;
-  std::vector<bool> left;  // by exit: a value has left the loop
+  std::vector<bool> left;  // by Exit: whether a value has left the loop through it
 };
 
 class LoopPool {

@@ -15,13 +15,13 @@
 namespace penstock {
 namespace {
 
-// The clock is compared with the deadline and the end of the slice once per this many cheap nodes,
-// before each expensive node, and after a node that turned out to be slow.
+// A runner compares the clock with the deadline and with the end of its slice once per kClockPeriod
+// cheap nodes, before each expensive node, and after a node that took longer than kLongNanos.
 constexpr int kClockPeriod = 256;
 constexpr int64_t kLongNanos = 50'000;
 // How long a step keeps a thread of the scheduler. A hand-over costs some microseconds. A client's
-// call waits in the scheduler's queue several times, each time behind all running steps. This value
-// lets a call be answered within 100 ms while eight steps run on two threads.
+// call waits in the scheduler's queue several times, each time behind all running steps. With this
+// value, a call is answered within 100 ms while eight steps run on two threads.
 constexpr int64_t kSliceNanos = 2'000'000;
 
 }  // namespace
@@ -99,8 +99,8 @@ bool NodeRunner::Refill(Runner& runner) {
   }
 }
 
-// Leaves the iteration, which may end it. Continues with the iteration of the last node in
-// `other_iterations`, or with the nodes outside of loops.
+// Drops the runner's hold on its iteration, which may end the iteration. Continues with the
+// iteration of the last node in `other_iterations`, or with the nodes outside of loops.
 void NodeRunner::SwitchIteration(Runner& runner) {
   ReadyQueues& ready = runner.ready;
   Iteration& left = *std::exchange(ready.here, nullptr);
@@ -144,7 +144,7 @@ void NodeRunner::ProcessSpecial(Runner& runner, uint32_t node) {
   Tensor* const outputs = runner.outputs.get();
   Status status;
   if (dead) {
-    if ((special & Executable::kFetch) != 0) status = DeadFetch(*item.node);
+    if ((special & Executable::kFetch) != 0) status = DeadFetchError(*item.node);
   } else if ((special & Executable::kCommits) != 0) {
     step_.Commit();
   } else if ((special & Executable::kNoOp) == 0) {
@@ -161,7 +161,7 @@ void NodeRunner::ProcessSpecial(Runner& runner, uint32_t node) {
   if (!status.ok()) return Fail(item, status, outputs);
   if (step_.observed() && !dead) {
     const int64_t took_ns =
-        Observe(step_, it, item, start_ns, outputs, std::exchange(runner.memory, {}));
+        RecordNode(step_, it, item, start_ns, outputs, std::exchange(runner.memory, {}));
     if (took_ns > kLongNanos) runner.nodes_to_clock = 0;
   }
   ReleaseInputs(it, item);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NodeRunner: runs the nodes of a step: takes a thread's next node, prepares its inputs, runs its
-// kernel, releases its inputs and passes its outputs on. Private to this folder.
+// NodeRunner: runs the nodes of a step: takes a thread's next ready node, prepares the node's
+// inputs, runs its kernel, releases the inputs and passes the outputs on. Private to this folder.
 //
 // Ownership: borrows the executable and the other components of the step.
-// Threads: used by any number of threads of the step, each with a Runner of its own. NodeRunner has
+// Threads: any number of threads of the step use it, each with a Runner of its own. NodeRunner has
 // no mutable state and takes no lock. For a cheap node it allocates no memory and formats no text.
 // Invariants: a runner's outputs are empty when no node is running. A node that fails or is dropped
 // passes no outputs on.
@@ -21,7 +21,8 @@ namespace penstock {
 
 class NodeRunner final : public StepThreads::Work {
  public:
-  // All arguments must outlive it; `threads` is not used before the first node runs.
+  // All arguments must outlive this object. The constructor does not use `threads`, which may be
+  // constructed later.
   NodeRunner(const Executable& executable, RunningStep& step, StepLoops& loops,
              StepThreads& threads)
       : executable_(executable),

@@ -41,8 +41,8 @@ NodeStats::Out Describe(int index, const Tensor& value) {
           .address = buffer == nullptr ? 0 : reinterpret_cast<uint64_t>(buffer->data())};
 }
 
-// If `reference`, the last output, refers to a variable that has a value, describes the value
-// instead.
+// `reference` is the value of the last output in `stats`. If it refers to a variable with a value,
+// replaces the description of the reference by that of the variable's value.
 void DescribeVariable(const Tensor& reference, NodeStats* stats) {
   if (reference.dtype() != DType::kResource) return;
   const Resource* const resource = reference.scalar<ResourceHandle>().resource.get();
@@ -103,8 +103,8 @@ std::vector<NodeStats::Memory> NewOutputs(const Iteration& it, const Executable:
   return memory;
 }
 
-int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::Item& item,
-                int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory) {
+int64_t RecordNode(const RunningStep& step, const Iteration& it, const Executable::Item& item,
+                   int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory) {
   const int64_t end_ns = step.NowNanos();
   const Node& node = *item.node;
   if (item.kernel != nullptr && (item.special & Executable::kAsync) == 0) {
@@ -113,7 +113,7 @@ int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::
   if (!step.traced()) return end_ns - start_ns;
   // Constants and variables return memory that was allocated before the step. Nodes that
   // the compiler added are excluded: they pass on the tensors of other nodes.
-  const bool was_there = item.num_inputs == 0 && memory.empty() && !node.op().internal();
+  const bool is_persistent = item.num_inputs == 0 && memory.empty() && !node.op().internal();
   const int64_t offset_ns = step.wall_offset_ns();
   NodeStats stats{.node = node.name(),
                   .op = node.op_name(),
@@ -128,7 +128,7 @@ int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::
     if (!outputs[i].valid()) continue;
     stats.outputs.push_back(Describe(static_cast<int>(i), outputs[i]));
     if (node.output_type(static_cast<int>(i)).ref) DescribeVariable(outputs[i], &stats);
-    if (was_there) stats.persistent_bytes += stats.outputs.back().bytes;
+    if (is_persistent) stats.persistent_bytes += stats.outputs.back().bytes;
   }
   if (std::optional<NodeStats> transfer = TransferOf(node, stats)) {
     step.stats()->Add(step.device().name(), *std::move(transfer));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records how a node ran: its cost, for the executable; in a traced step also a row of its
+// Records how a node ran: its cost in the Executable and, in a traced step, a row in the step's
 // StepStatsCollector. Private to this folder. Thread-safe.
 #pragma once
 
@@ -13,12 +13,12 @@
 namespace penstock {
 
 // Records that a node, which began at `start_ns` and allocated `memory`, has ended with `outputs`.
-// Call it before its inputs are released. Returns the nanoseconds that the node took.
-int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::Item& item,
-                int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory);
+// Call this before the node's inputs are released. Returns the nanoseconds that the node took.
+int64_t RecordNode(const RunningStep& step, const Iteration& it, const Executable::Item& item,
+                   int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory);
 
-// Returns the memory of the outputs, by allocator. Leaves out inputs that were passed through, and
-// foreign memory.
+// Returns the memory that the outputs occupy, by allocator. Leaves out outputs that share a buffer
+// with an input, and foreign memory.
 std::vector<NodeStats::Memory> NewOutputs(const Iteration& it, const Executable::Item& item,
                                           const Tensor* outputs);
 

@@ -3,7 +3,7 @@
 
 namespace penstock {
 
-Status WrongOutput(const Executable::Item& item, uint32_t i, DType found) {
+Status WrongOutputError(const Executable::Item& item, uint32_t i, DType found) {
   if (found == DType::kInvalid) {
     return Internal("the kernel of ", item.node->op_name(), " did not set output ", i);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides which memory, host or device, holds the values of a node on a device whose memory the
+// Decides whether host or device memory holds the values of a node, for devices whose memory the
 // host cannot read. Private to this folder.
 //
-// The producer leaves a value on the host if its KernelDef lists the output in `host_args`. The
-// consumer wants it on the host if its KernelDef lists the input. Strings and resource handles, and
-// so references, are C++ objects and always on the host. If producer and consumer differ, the
+// A value is produced in host memory if the producer's KernelDef lists the output in `host_args`,
+// and wanted there if the consumer's KernelDef lists the input. Strings and resource handles, and
+// so references, are C++ objects and always in host memory. If producer and consumer differ, the
 // executor copies the value when it prepares the consumer's inputs.
 #pragma once
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Poller: lets a thread that waits for messages of other tasks receive them itself. Otherwise the
-// thread that usually receives messages would have to wake it. On virtual machines each such
-// wake-up costs 50 to 100 us.
+// Poller: lets a thread that waits for messages of other tasks receive these messages itself. If
+// the thread that usually receives messages had to wake the waiting one, each wake-up would cost 50
+// to 100 us on virtual machines.
 //
-// Thread-safe. A message may run continuations on the polling thread, so this thread must hold no
-// lock.
+// Thread-safe. PollOnce may run continuations, so the polling thread must hold no lock.
 #pragma once
 
 namespace penstock {
 
 class Poller {
  public:
-  // Begins to poll in place of the usual thread. Returns false if another thread polls already;
-  // then the other functions must not be called.
+  // Makes this thread the receiver of messages, instead of the usual thread. Returns false if
+  // another thread polls already; this thread must then not call the other functions.
   [[nodiscard]] virtual bool BeginPolling() = 0;
   // Handles the messages that have arrived. Never blocks.
   virtual void PollOnce() = 0;
@@ -24,7 +23,8 @@ class Poller {
   ~Poller() = default;
 };
 
-// Polls as long as it lives. Does nothing without a poller, or if another thread polls already.
+// Calls BeginPolling in its constructor and EndPolling in its destructor. Does nothing if `poller`
+// is null, or if another thread polls already.
 class Polling {
  public:
   explicit Polling(Poller* poller)

@@ -3,7 +3,7 @@
 // Propagation: passes a node's outputs on to its consumers and counts down their pending counts.
 // Consumers with count zero go to the ready queues. Private to this folder.
 //
-// Threads: any number of threads of the step at the same time, each with queues of its own. Takes
+// Threads: any number of threads of the step may use it at once, each with queues of its own. Takes
 // no lock, and allocates only if a queue grows. Owns nothing. The code is in a header so that the
 // compiler inlines it, because function calls are a large share of the cost of a cheap node.
 #pragma once
@@ -33,8 +33,8 @@ class Propagation {
   void Pass(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
             ReadyQueues& ready) const;
 
-  // Adds the ready node `node` of `it`, in the form of ReadyNode::node, to the queue for this
-  // iteration.
+  // Adds the ready node `node` of `it` to the queue of `ready` for the iteration `it`. `node` has
+  // the form of ReadyNode::node.
   void Push(Iteration& it, uint32_t node, ReadyQueues& ready) const;
 
  private:
@@ -78,7 +78,7 @@ template <bool kPlain>
                                                            Tensor* outputs, bool dead,
                                                            Iteration& to,
                                                            ReadyQueues& ready) const {
-  // Does not change here, because the code below neither starts nor offers a node.
+  // Read once: the code below neither starts nor offers a node, so the step's state cannot change.
   const bool shared = step_.shared();
   const Executable::Edge* edge = edges_ + item.first_edge;
   for (const auto* const end = edge + item.num_edges; edge != end; ++edge) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rendezvous: passes tensors from Send to Recv, the two ends of a cut edge. One per step and task.
+// Rendezvous: passes tensors from Send to Recv, the two ends of an edge that the partitioner has
+// cut. One per step and task.
 //
-// Either end may come first. Send never blocks. A key is sent once and received once: a second Send
-// or Recv of a key is an error. For keys in loops this error is detected only until Send and Recv
-// have met, so that a long loop leaves no data behind. After Abort(status) every pending and later
-// call ends with that status; tensors that were sent and not received are dropped. The destructor
-// aborts. Thread-safe. No lock is held while a continuation runs.
+// Either call may come first. Send never blocks. A key is sent once and received once: a second
+// Send or Recv of a key is an error. For keys in loops this error is detected only until the first
+// Send and Recv have met, so that a long loop leaves no data behind. After Abort(status) every
+// pending and later call ends with that status, and tensors that were sent and not received are
+// dropped. The destructor aborts. Thread-safe. No lock is held while a continuation runs.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +23,13 @@
 
 namespace penstock {
 
-// The name of one tensor that is sent between two devices in one step. A value type. It is parsed
-// and hashed once, when a graph is compiled, never per step. Frame and iteration are 0 outside of
-// loops.
+// The name of one tensor that is sent between two devices in one step. Keys are parsed and hashed
+// when a graph is compiled, not in each step. Frame and iteration are 0 outside of loops.
 struct RendezvousKey {
-  std::string src_device;  // a full name, as dst_device
+  std::string src_device;  // full name
   uint64_t src_incarnation = 0;
-  std::string dst_device;
-  std::string tensor;  // unique per cut edge in its graph, "edge_12_weights:0"
+  std::string dst_device;  // full name
+  std::string tensor;      // unique among the cut edges of its graph, "edge_12_weights:0"
   uint64_t frame = 0;
   uint64_t iteration = 0;
 
@@ -43,8 +43,8 @@ struct RendezvousKey {
 };
 
 // A key with its hash and its consumer task, which are computed once, when a graph is compiled.
-// Copies share the data of the edge. A key for an iteration of a loop shares them, too, and costs a
-// few multiplications.
+// Copies share the edge's data. In() makes the key of one iteration, which shares the edge's data,
+// too, for the cost of a few multiplications.
 class HashedKey {
  public:
   explicit HashedKey(RendezvousKey key);
@@ -81,14 +81,15 @@ class HashedKey {
 
 class Rendezvous {
  public:
-  // `is_dead`: the tensor is a dead value.
+  // If `is_dead`, the value is a dead value, and the tensor has no meaning.
   using Received = absl::AnyInvocable<void(Status, Tensor, bool is_dead) &&>;
 
   virtual ~Rendezvous() = default;
   virtual Status Send(const HashedKey& key, Tensor value, bool is_dead) = 0;
   // `received` is called exactly once, possibly before Recv returns, on any thread.
   virtual void Recv(const HashedKey& key, Received received) = 0;
-  // Only the first call has an effect. `why` must not be OK.
+  // Ends all pending and later calls with the status `why`, which must not be OK. Later calls of
+  // Abort have no effect.
   virtual void Abort(const Status& why) = 0;
 };
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunningStep: the step itself: its arguments, whether it continues, and why it ended. Other
+// RunningStep: the state of a step: its arguments, whether it continues, and why it ended. Other
 // classes run the nodes (NodeRunner) and the threads (StepThreads). Private to this folder.
 //
-// Used for one step after the other: all calls between Begin and End belong to one step. Ownership:
-// Execution owns it; StepArgs are borrowed until End.
+// One object serves many steps, one after the other: all calls between Begin and End belong to one
+// step. Ownership: Execution owns it; StepArgs are borrowed until End.
 // Threads: the thread that begins or ends the step calls Begin and End. In between, any thread of
 // the step may call the other functions.
 // Invariants: (1) a step begins on one thread. Before a second thread can see the step, the first
 // thread calls Share(); the step then stays shared. (2) The status of the first failure becomes the
 // status of the cancellation, of the rendezvous and of the step. (3) A step whose nodes were
-// dropped has failed. Locks: abort_mu_ is locked before the cancellation's; no lock of this folder
-// is taken while it is held. watch_mu_ is locked before StepLoops'.
+// dropped has failed. Locks: abort_mu_ is locked before the Cancellation's lock; while abort_mu_ is
+// held, no other lock of this folder is taken. watch_mu_ is locked before the lock of StepLoops.
 #pragma once
 
 #include <atomic>
@@ -50,7 +50,7 @@ class RunningStep final : public LoopWatch {
   Device& device() const { return device_; }
   Scheduler& scheduler() const { return *options_.threads; }
   int64_t NowNanos() const { return options_.env->NowNanos(); }
-  // Returns the parameters that all kernels of the step share; the caller adds those of the node.
+  // Returns parameters with the fields set that are the same for all kernels of the step.
   KernelContext::Params KernelParams();
 
   // Returns whether more than one thread may work in the step.
@@ -59,15 +59,16 @@ class RunningStep final : public LoopWatch {
     if (!shared_) BecomeShared();
   }
 
-  // For threads outside of the step. Returns the id of the running step; 0 if none is running.
+  // Returns the id of the running step; 0 if none is running. Any thread may call this.
   int64_t running_id() const { return running_id_.load(std::memory_order_relaxed); }
-  // Calls `look` with the id of the step; the step does not end meanwhile. Returns false without
-  // calling `look` if no step is running or it is not shared.
+  // Calls `look` with the id of the running step, and keeps the step from ending until `look`
+  // returns. Returns false without calling `look` if no step is running or it is not shared.
   bool Watch(absl::FunctionRef<void(int64_t step_id)> look) ABSL_LOCKS_EXCLUDED(watch_mu_);
 
-  // Returns whether nodes are timed, for the caller or to learn their cost.
+  // Returns whether this step measures the time of each node, for StepArgs::stats or to learn the
+  // nodes' costs.
   bool observed() const { return observed_; }
-  // Returns whether the caller wants statistics.
+  // Returns whether the step is traced: its caller wants statistics.
   bool traced() const { return stats_ != nullptr; }
   // Returns the poller that the caller's thread uses while it waits; may be null.
   Poller* poller() const { return poller_; }
@@ -80,7 +81,7 @@ class RunningStep final : public LoopWatch {
 
   bool cancelled() const { return cancellation_->cancelled(); }
   // Returns OK while long loops of kernels should continue: until the step is cancelled or past its
-  // deadline; after a commit always.
+  // deadline. After a commit, always returns OK.
   Status CheckContinues() const override;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   // Records that nodes of a cancelled step are dropped without running.
@@ -99,8 +100,9 @@ class RunningStep final : public LoopWatch {
   // Returns whether the deadline has passed; false if the step is cancelled already. REQUIRES:
   // has_deadline().
   bool DeadlinePassed() const { return NowNanos() >= deadline_ns() && !cancelled(); }
-  // Call it before a node waits: a cancellation from any source then aborts the rendezvous and so
-  // ends the wait. Registers once per step. Returns false if the step is cancelled already.
+  // Makes any cancellation of the step abort the rendezvous, which ends the waits of nodes. Call
+  // this before a node waits; only the first call in a step registers. Returns false if the step is
+  // cancelled already.
   [[nodiscard]] bool RegisterAbort() ABSL_LOCKS_EXCLUDED(abort_mu_);
 
  private:

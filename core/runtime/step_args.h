@@ -32,13 +32,13 @@ struct StepArgs {
   Tensor* fetches = nullptr;  // indexed by _Fetch's attribute "index"
   int num_fetches = 0;
   StepStatsCollector* stats = nullptr;  // null: no statistics are recorded
-  MemoryAccount* memory = nullptr;      // charged with the step's tensors; null: the task's
-  // RunAsync may run a partition that is known to take a few microseconds on the caller's thread.
+  MemoryAccount* memory = nullptr;      // the account for the step's tensors; null: the task's
+  // If true, RunAsync may use the caller's thread to run a partition that takes only microseconds.
   bool may_start_here = false;
-  Poller* poller = nullptr;  // for Run's thread while the step waits; may be null
+  Poller* poller = nullptr;  // Run's thread polls it while the step waits; may be null
 };
 
-// Borrowed: all of these must outlive the executor.
+// All pointers are borrowed: the objects must outlive the executor.
 struct ExecutorOptions {
   Device* device = nullptr;
   Scheduler* threads = nullptr;

@@ -105,8 +105,8 @@ Frame& StepLoops::FrameOf(Iteration& parent, uint32_t loop_index) {
   return *running;
 }
 
-// The new iteration has one hold: of the iteration before it or, if it is the first, of the Enters
-// that have not run yet.
+// Begins the next iteration of `frame`. It starts with one hold: that of the iteration before it
+// or, if it is the first, that of the Enters that have not run yet.
 void StepLoops::BeginIteration(Frame& frame, ReadyQueues& ready) {
   Iteration& it = PoolOf(*frame.loop).TakeIteration();
   Iteration* const before = frame.newest;

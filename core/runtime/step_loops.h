@@ -5,12 +5,13 @@
 //
 // Ownership: owns the iterations and frames of the step. Borrows the executable and the step.
 // Threads: any thread of the step calls it. Only nodes that begin or end an iteration or a loop
-// take a lock; a node that stays inside its iteration takes none. Invariants: an iteration begins
-// when the first value for it arrives. At most `parallel_iterations` of a frame run at once; values
-// for later iterations are deferred. Iterations of a frame end in order, because each is held by
-// the iteration before it. A frame ends with its last iteration, and then sends a dead value
-// through each Exit that has passed no value. Locks: mu_, only if the step is shared. While it is
-// held, no kernel runs, the step is not failed, and no other lock of this folder is taken.
+// take the lock; a node that passes values within its iteration takes none. Invariants: an
+// iteration begins when the first value for it arrives. At most `parallel_iterations` of a frame
+// run at once; values for later iterations are deferred. The iterations of a frame end in order,
+// because each has a hold on the next one. A frame ends with its last iteration, and then sends a
+// dead value through each Exit that has passed no value. Locks: mu_, only if the step is shared.
+// While it is held, no kernel runs, the step is not failed, and no other lock of this folder is
+// taken.
 #pragma once
 
 #include <string>
@@ -39,7 +40,8 @@ class StepLoops {
     root_.ResetCounts(/*first=*/true);
     if (step_.traced()) NoteRootsReady();
   }
-  // Ends the step. `clear`: nodes were dropped, so that values and frames may be left over.
+  // Ends the step. `clear` must be true if nodes were dropped, because then values and frames may
+  // be left over.
   void End(bool clear) {
     root_.ready_ns = nullptr;
     if (clear) Clear();
@@ -54,13 +56,13 @@ class StepLoops {
              ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
   void NextIteration(Iteration& it, const Executable::Item& item, Tensor* outputs,
                      ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
-  // Passes the output out of the loop. InvalidArgument, and the value is dropped, if one has
-  // already left the loop through this Exit.
+  // If a value has already left the loop through this Exit, drops the output and returns an
+  // InvalidArgument.
   Status Exit(Iteration& it, const Executable::Item& item, Tensor* outputs, ReadyQueues& ready)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Drops a hold. The last hold ends the iteration, and possibly the iterations that it holds.
-  // Nodes that become ready are added to `ready`.
+  // Drops a hold on `it`. If it was the last one, ends the iteration, and possibly later ones, on
+  // which ended iterations had holds. Adds nodes that become ready to `ready`.
   void Release(Iteration& it, ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_) {
     if (it.DropHold(step_.shared())) EndFrom(it, ready);
   }
@@ -72,8 +74,8 @@ class StepLoops {
   }
   // Adds the waiting nodes and the running loops to `activity`.
   void AddActivity(StepActivity* activity) ABSL_LOCKS_EXCLUDED(mu_);
-  // Return a phrase to append to an error, or "": "; it waited for 'a' (_Recv)", "; it was in
-  // iteration 3 of loop 'while'".
+  // Return a text to append to an error: "; it waited for 'a' (_Recv)", "; it was in iteration 3 of
+  // loop 'while'". "" if no node waits, or no loop runs.
   std::string DescribeWaits() ABSL_LOCKS_EXCLUDED(mu_);
   std::string DescribeFrames() ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -18,10 +18,10 @@
 
 namespace penstock {
 
-// NodeStats::node of the additional row that records a transfer from another task; the _Recv that
-// receives it has a row of its own. The additional row has no op. Its output has the type and bytes
-// that were sent, and is left out if the value is dead. Its times are the beginning of the wait and
-// the arrival.
+// A transfer from another task has an additional row, besides that of the _Recv which receives the
+// tensor. This is the value of NodeStats::node in the additional row. The row has no op. Its output
+// has the type and bytes that were sent; there is no output if the value is dead. The row starts
+// when the _Recv begins to wait, and ends when the tensor arrives.
 inline constexpr char kTransferStats[] = "RecvTensor";
 
 struct NodeStats {
@@ -42,22 +42,22 @@ struct NodeStats {
   std::string op;
   std::vector<Input> inputs;         // control inputs last
   std::optional<Transfer> transfer;  // only for a _Send, a _Recv, or a row kTransferStats
-  int64_t scheduled_ns = 0;          // became ready; all times: wall clock, nanoseconds
+  int64_t scheduled_ns = 0;          // when the node became ready; all times are wall-clock ns
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  uint32_t thread = 0;  // small numbers, one per thread of the process
-  // Describes an output that has a value. For a reference: describes the value of its variable.
+  uint32_t thread = 0;  // the thread's number: a small number for each thread of the process
+  // An output that has a value. For a reference, describes the value of the variable.
   struct Out {
     int index = 0;  // which output
     DType dtype = DType::kInvalid;
     Shape shape;
     int64_t bytes = 0;
     std::string allocator;  // the allocator of its buffer; "" for foreign memory
-    uint64_t address = 0;   // where its bytes are: equal for outputs that share a buffer
+    uint64_t address = 0;   // the address of the bytes
   };
   std::vector<Out> outputs;  // outputs with a value
-  // The memory that the kernel allocated from one allocator, including temporary memory. For
-  // asynchronous kernels, which may end on other threads: only their new outputs.
+  // The memory that the kernel allocated from one allocator, including temporary memory. For an
+  // asynchronous kernel, which may allocate on other threads, only the memory of new outputs.
   struct Memory {
     std::string allocator;
     int64_t total_bytes = 0;  // sum of all allocations
@@ -72,8 +72,8 @@ struct NodeStats {
   const std::string& title() const { return op.empty() ? node : op; }
 };
 
-// Returns whether the row is of an op that waits for other steps or tasks instead of computing,
-// such as a receive or an op of a queue, or is a transfer. Reads the op's traits in `registry`;
+// Returns whether the row describes a transfer, or a node of an op that waits for other nodes
+// instead of computing, such as a receive or an op of a queue. Reads the op's traits in `registry`;
 // returns false for an op that is not in it.
 bool WaitsForOthers(const NodeStats& stats, const Registry& registry = Registry::Global());
 

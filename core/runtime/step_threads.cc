@@ -12,13 +12,13 @@
 namespace penstock {
 namespace {
 
-// The time for which Run's thread spins before it blocks: about the cost of waking it on a virtual
-// machine.
+// The time for which Run's thread spins before it blocks: about the time that waking the thread
+// takes on a virtual machine.
 constexpr auto kSpin = std::chrono::microseconds(100);
 
 }  // namespace
 
-constinit thread_local Runner* StepThreads::running_here_ = nullptr;
+constinit thread_local Runner* StepThreads::thread_runner_ = nullptr;
 
 StepThreads::StepThreads(RunningStep& step, Work& work)
     : step_(step),
@@ -44,15 +44,16 @@ void StepThreads::Clear() {
 }
 
 bool StepThreads::RunHere(Runner& runner) {
-  Runner* const outer = std::exchange(running_here_, &runner);
+  Runner* const outer = std::exchange(thread_runner_, &runner);
   step_.device().UseOnThisThread();
   const bool nothing_left = work_.RunNodes(runner);
-  running_here_ = outer;
+  thread_runner_ = outer;
   if (outer != nullptr) outer->threads->step_.device().UseOnThisThread();
   return nothing_left;
 }
 
-// Runs on a thread of the scheduler: runs nodes for a slice, then leaves the step or queues again.
+// Runs on a thread of the scheduler. Runs nodes for a slice, then leaves the step if no node is
+// left, else schedules itself again.
 void StepThreads::RunSlice(Runner& runner) {
   if (!RunHere(runner)) return scheduler_.Schedule([this, &runner] { RunSlice(runner); });
   if (&runner != &first_runner_) {

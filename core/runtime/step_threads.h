@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepThreads: manages the threads of a step: which threads take part, which nodes they offer to
-// each other, and when the step has ended. The Work that it borrows runs the nodes. Private to this
+// each other, and when the step has ended. It calls a Work to run the nodes. Private to this
 // folder.
 //
 // A step begins on one thread. A thread that has more expensive nodes than it can run offers them,
 // and invites threads of the scheduler, up to its number of threads. A thread that has no node left
 // takes offered nodes, or leaves the step. `active_` counts the threads that run nodes of the step
 // or are invited to do so, and the nodes that wait. The thread that takes the count to zero ends
-// the step. A runner on a thread of the scheduler runs for a slice at a time. Then it queues behind
+// the step. A runner on a thread of the scheduler runs for one slice (2 ms). Then it queues behind
 // the other scheduled closures, so that other steps and clients' calls get the threads, too.
 //
 // Ownership: owns the runners and the offered nodes; borrows scheduler, step and Work. Threads: any
 // thread that is active in the step may call all public functions except Begin, Run, RunAsync and
 // Clear.
-// Invariants: (1) an invitation is either accepted or taken back. The step waits only for runners
-// that have accepted, never for an invited thread that runs other work, which might itself wait for
-// this step. (2) A thread that finds no offered node stops counting as running before it releases
-// the lock. A thread that offers a node later therefore knows that it has to invite another thread.
+// Invariants: (1) an invitation is either accepted or taken back. The step never waits for a thread
+// that has not accepted its invitation, because that thread may run other work, which might itself
+// wait for this step. (2) A thread that finds no offered node decrements num_running_ before it
+// releases the lock, so that a thread that offers a node later knows to invite another thread.
 // Locks: mu_. While it is held, only a Condition's Notify is called.
 #pragma once
 
@@ -42,8 +42,8 @@ class StepThreads {
     virtual ~Work() = default;
     // Initialises a new runner.
     virtual void InitRunner(Runner* runner) = 0;
-    // Runs nodes until TakeOffered(runner) returns false. Returns false, with nodes left in the
-    // runner, when the slice of a runner that yields has ended.
+    // Runs nodes until TakeOffered(runner) returns false, then returns true. If `runner` yields,
+    // returns false when the slice has ended; nodes may then be left in the runner.
     virtual bool RunNodes(Runner& runner) = 0;
     // Fails the step if its deadline has passed.
     virtual void CheckDeadline() = 0;
@@ -55,7 +55,8 @@ class StepThreads {
   StepThreads(const StepThreads&) = delete;
   StepThreads& operator=(const StepThreads&) = delete;
 
-  // Begins a step, after RunningStep::Begin. Add its first nodes to the runner that it returns.
+  // Begins a step; call it after RunningStep::Begin. Returns the first runner, to which the caller
+  // adds the step's first nodes.
   Runner& Begin() {
     AssertAlone();
     active_.store(1, std::memory_order_relaxed);
@@ -71,31 +72,31 @@ class StepThreads {
     if (step_.shared()) WaitForOthers();
   }
   // Runs the step on the scheduler's threads. Calls `ended` on one of them when no thread or node
-  // is active. If `starts_here`, this thread works in the step, for a slice at most; the step may
-  // have ended when this returns.
+  // is active. If `starts_here`, this thread also runs nodes, for at most one slice; the step may
+  // have ended when RunAsync returns.
   void RunAsync(Ended ended, bool starts_here);
-  // Drops the nodes that a failed step still offers. Call it after the step's end.
+  // Drops the nodes that a failed step still offers. Call this after the step has ended.
   void Clear();
 
-  // Offers expensive nodes to other threads. If this thread has no other node to run, it keeps one
-  // of them. Nodes that no thread takes come back through TakeOffered. If the scheduler has only
-  // one thread, they become cheap instead.
+  // Offers the expensive nodes in `ready` to other threads. If this thread has no other node to
+  // run, it keeps one of them. TakeOffered returns nodes that no other thread has taken. If the
+  // scheduler has only one thread, moves the nodes to `ready.cheap` instead.
   void Offer(ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
   // Offers nodes, each with a hold on its iteration, and invites threads to run them. May be called
   // on a thread that runs no nodes itself.
   void Share(absl::Span<const ReadyNode> nodes) ABSL_LOCKS_EXCLUDED(mu_);
-  // Gives an offered node to `runner`, which has no node left. Returns false if there is none; the
-  // runner then has to return from RunNodes.
+  // Gives an offered node to `runner`, which has no node left. Returns false if no node is offered;
+  // RunNodes must then return.
   bool TakeOffered(Runner& runner) { return step_.shared() && TakeShared(runner); }
 
-  // Keeps the step from ending until Leave is called. Call it for a node that waits. Shares the
-  // step. REQUIRES: the caller is active, like any thread that works in the step.
+  // Keeps the step from ending until Leave is called. Call this for a node that begins to wait.
+  // Makes the step shared. REQUIRES: the caller's thread is active in the step.
   void AddActive() {
     step_.Share();
     active_.fetch_add(1, std::memory_order_relaxed);
   }
-  // Undoes AddActive, on any thread. It must be the caller's last access to the step. May be called
-  // inside a callback of the step's cancellation or timer.
+  // Undoes AddActive, on any thread. The step may end at once, so the caller must not access it any
+  // more. May be called inside a callback of the step's cancellation or timer.
   void Leave() { Leave(/*from_runner=*/false); }
 
   // Returns how many threads and waiting nodes are active in the step now.
@@ -104,7 +105,7 @@ class StepThreads {
   // Returns the ready queues of this step's runner on this thread, or null if this thread has no
   // runner of this step.
   ReadyQueues* ReadyHere() const {
-    Runner* const runner = running_here_;
+    Runner* const runner = thread_runner_;
     return runner != nullptr && runner->threads == this ? &runner->ready : nullptr;
   }
 
@@ -112,7 +113,7 @@ class StepThreads {
   struct Invitation {
     explicit Invitation(StepThreads* to) : threads(to) {}
     std::atomic<StepThreads*>
-        threads;  // the invited runner; null if the invitation was accepted or taken back
+        threads;  // the inviting step; null after the invitation was accepted or taken back
   };
   enum class Signal { kNone, kWork, kEnded };
 
@@ -149,7 +150,7 @@ class StepThreads {
   std::atomic<Signal> signal_{Signal::kNone};  // for Run's thread; changed under mu_
   Condition caller_wakes_;
 
-  static constinit thread_local Runner* running_here_;
+  static constinit thread_local Runner* thread_runner_;  // the runner that runs on this thread
 };
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests how threads hand nodes over, without real nodes and in a fixed order: the tests decide when
-// the step's scheduled closures run.
+// Tests how threads offer nodes to each other. There are no real nodes, and the tests decide when
+// the step's scheduled closures run, so the order is fixed.
 #include "core/runtime/step_threads.h"
 
 #include <gtest/gtest.h>

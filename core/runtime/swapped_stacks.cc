@@ -9,16 +9,16 @@
 namespace penstock {
 namespace {
 
-bool AsksForSwap(const Node* node) {
+bool HasSwapMemory(const Node* node) {
   const bool* const swap = IsStackPush(*node) ? node->attr<bool>("swap_memory") : nullptr;
   return swap != nullptr && *swap;
 }
 
-// Sets of values that may be equal. Each set of stack handles is linked to a second set: the values
-// that are pushed on those stacks.
-class Values {
+// A partition of the nodes' outputs into sets of values that may be equal. Each set of stack
+// handles is linked to a second set: the values that are pushed on these stacks.
+class AliasSets {
  public:
-  explicit Values(int count) : parent_(count), content_(count, kNone) {
+  explicit AliasSets(int count) : parent_(count), content_(count, kNone) {
     for (int i = 0; i < count; ++i) parent_[i] = i;
   }
 
@@ -64,9 +64,9 @@ class Values {
 SwappedStacks SwappedStacks::Find(const Graph& graph) {
   SwappedStacks found;
   const std::vector<Node*> nodes = graph.nodes();
-  if (std::none_of(nodes.begin(), nodes.end(), AsksForSwap)) return found;
+  if (std::none_of(nodes.begin(), nodes.end(), HasSwapMemory)) return found;
 
-  Values values(graph.max_id());  // the outputs of a node count as one value
+  AliasSets values(graph.max_id());  // all outputs of a node count as one value
   for (const Node* node : nodes) {
     const FlowOp flow = FlowOpOf(*node);
     if (flow != FlowOp::kNone || node->op().passes_through) {
@@ -85,7 +85,7 @@ SwappedStacks SwappedStacks::Find(const Graph& graph) {
   std::vector<bool> swapped(graph.max_id());  // by stack
   const auto stack = [&](const Node* user) { return values.Find(user->input(0).node->id()); };
   for (const Node* node : nodes) {
-    if (AsksForSwap(node)) swapped[stack(node)] = true;
+    if (HasSwapMemory(node)) swapped[stack(node)] = true;
   }
   found.used_by_.resize(graph.max_id());
   for (const Node* node : nodes) {

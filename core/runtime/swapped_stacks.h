@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SwappedStacks: finds the stacks whose elements are kept in host memory, because a StackPush has
-// `swap_memory`. Private to this folder. A value type.
+// SwappedStacks: finds the stacks that keep their elements in host memory, because a StackPush on
+// them has `swap_memory`. Private to this folder.
 #pragma once
 
 #include <vector>
@@ -12,9 +12,9 @@ namespace penstock {
 
 class SwappedStacks {
  public:
-  // Finds the pushes and pops of one stack by unifying handles along edges (Steensgaard, "Points-to
-  // analysis in almost linear time", POPL 1996): handles pass into loops and branches, and nested
-  // loops push handles on stacks, too.
+  // Finds which pushes and pops use the same stack by unifying handles along edges (Steensgaard,
+  // "Points-to analysis in almost linear time", POPL 1996), because handles pass into loops and
+  // branches, and nested loops push handles on stacks, too.
   static SwappedStacks Find(const Graph& graph);
 
   // Returns whether `node` pushes to a stack in host memory or pops from one.

@@ -16,8 +16,9 @@ namespace penstock {
 // is the node's name.
 std::string TimelineLabel(const NodeStats& stats);
 
-// Sets op, inputs and transfer from a label that TimelineLabel made of a row of node `stats->node`.
-// Leaves them unchanged if `label` has another form, as labels of other programs may have.
+// Sets op, inputs and transfer of `*stats` from a label that TimelineLabel made for a row with the
+// same `node`. Leaves them unchanged if `label` has another form, because labels that other
+// programs made may differ.
 void ParseTimelineLabel(string_view label, NodeStats* stats);
 
 }  // namespace penstock

@@ -42,10 +42,10 @@ void TraceEvents::AddArrow(Place from, int64_t from_ns, Place to, int64_t to_ns)
                 {"id", num_arrows_},  {"pid", place.process}, {"tid", place.lane},
                 {"ts", Micros(at_ns)}};
   };
-  json tip = end("f", to, to_ns);
-  tip["bp"] = "e";  // the arrow points to the enclosing box
+  json arrow_end = end("f", to, to_ns);
+  arrow_end["bp"] = "e";  // attach the arrow to the box that encloses its end
   Write(end("s", from, from_ns));
-  Write(tip);
+  Write(arrow_end);
   ++num_arrows_;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceEvents: writes a time line in Chrome's Trace Event Format, which https://ui.perfetto.dev and
-// chrome://tracing show. It has processes, lanes in processes ("tid"), and boxes in lanes ("ph":
-// "X"). Viewers need the boxes of one lane to be nested, so boxes that overlap get separate lanes.
-// Not thread-safe.
+// TraceEvents: writes a timeline in Chrome's Trace Event Format, which https://ui.perfetto.dev and
+// chrome://tracing show. A timeline has processes; a process has lanes (the format's "tid"), and a
+// lane has boxes (events with "ph": "X"). Viewers show overlapping boxes of one lane correctly only
+// if they are nested, so Add puts boxes that overlap into separate lanes. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,9 @@ class TraceEvents {
 
   // Adds a process and returns its number: 0, 1, ...
   int AddProcess(const std::string& name);
-  // Adds the box to one of the process's lanes with this name. REQUIRES: boxes of one name are
-  // added in the order of their starts.
+  // Adds the box to a lane called `lanes` of the process; makes another lane of that name if boxes
+  // in all present ones overlap it. REQUIRES: boxes with the same `lanes` are added in the order of
+  // their start_ns.
   Place Add(int process, const std::string& lanes, const Box& box);
   // Adds an arrow between two boxes, from the start of `from` to the start of `to`.
   void AddArrow(Place from, int64_t from_ns, Place to, int64_t to_ns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitingKeys: lists the rendezvous keys that a step still waits for, for its error message.
+// WaitingKeys: lists the rendezvous keys for which a step still waits, for its error message.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// Returns the keys with a waiting receiver in `local`, in the order of keys. REQUIRES:
+// Returns the keys for which a receiver waits in `local`, sorted. REQUIRES:
 // NewLocalRendezvous made `local`. Thread-safe.
 std::vector<RendezvousKey> WaitingKeys(const Rendezvous& local);
 

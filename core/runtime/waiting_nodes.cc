@@ -44,7 +44,7 @@ void WaitingNodes::AsyncEnded(NodeWait& wait, const Status& ended) {
   if (step_.observed()) {
     std::vector<NodeStats::Memory> memory;
     if (step_.traced()) memory = NewOutputs(it, item, outputs);
-    Observe(step_, it, item, wait.start_ns, outputs, std::move(memory));
+    RecordNode(step_, it, item, wait.start_ns, outputs, std::move(memory));
   }
   ReleaseInputs(it, item);
   PassOutputsOn(wait);
@@ -82,7 +82,7 @@ bool WaitingNodes::CopyInputs(Iteration& it, const Executable::Item& item) {
   it.Hold(1, step_.shared());
   wait.since_ns.store(0, std::memory_order_relaxed);
   wait.in_flight.store(true, std::memory_order_relaxed);
-  // One more than the number of copies, so that no copy counts as the last one before all have
+  // One more than the number of copies, so that the count cannot reach zero before all copies have
   // started.
   wait.copies_left.store(static_cast<uint32_t>(detail.inputs_to_host.size()) + 1,
                          std::memory_order_relaxed);
@@ -92,7 +92,7 @@ bool WaitingNodes::CopyInputs(Iteration& it, const Executable::Item& item) {
 }
 
 void WaitingNodes::CopyToDevice(const Executable::Item& item, Tensor& input) {
-  if (!input.valid()) return;  // dead
+  if (!input.valid()) return;  // the input is dead
   Tensor copy;
   threads_.AddActive();
   step_.device().CopyFromHost(input, &copy, Done([this, &item](const Status& status) {
@@ -104,7 +104,7 @@ void WaitingNodes::CopyToDevice(const Executable::Item& item, Tensor& input) {
 
 void WaitingNodes::CopyToHost(NodeWait& wait, Tensor& input) {
   const auto ended = [this, &wait](const Status& status) { CopyEnded(wait, status); };
-  if (!input.valid()) return ended(OkStatus());  // dead
+  if (!input.valid()) return ended(OkStatus());  // the input is dead
   Tensor copy;
   step_.device().CopyToHost(input, &copy, Done(ended));
   input = std::move(copy);

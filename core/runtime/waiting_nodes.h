@@ -32,9 +32,10 @@ class WaitingNodes {
   // Starts a node with kAsync, or drops it if the step is cancelled already. When the kernel calls
   // its Done, the node passes its outputs on or fails the step.
   void StartAsync(Iteration& it, const Executable::Item& item, int64_t start_ns);
-  // Copies inputs of a node with kCopiesInputs. Returns false if the node cannot run now, because
-  // copies run or because an error has failed the step. When the copies have ended, the node is
-  // offered to the step's threads again.
+  // Copies the inputs of a node with kCopiesInputs to the memory that the kernel needs. Returns
+  // false if the node cannot run now, because copies to the host have not ended, or because an
+  // error has failed the step. When the copies have ended, offers the node to the step's threads
+  // again.
   [[nodiscard]] bool CopyInputs(Iteration& it, const Executable::Item& item);
 
  private:

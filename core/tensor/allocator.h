@@ -29,15 +29,16 @@ class Allocator {
 
   virtual ~Allocator() = default;
   virtual const std::string& name() const = 0;
-  // Returns null if there is no memory. Zero bytes give a valid, distinct pointer.
+  // Returns null if there is no memory. For zero bytes, returns a valid pointer that differs from
+  // all others.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Deallocate(void* pointer, size_t bytes) = 0;
   virtual AllocatorStats stats() const = 0;
   // Returns true if the CPU may read and write the memory.
   virtual bool host_accessible() const { return true; }
-  // Copies within this memory. On a device the copy is ordered with the device's other work: it
-  // runs after all earlier launches and before all later ones, and the caller does not wait.
-  // Unimplemented for memory that the CPU cannot access, unless a subclass overrides it.
+  // Copies bytes between two places of this allocator's memory. On a device, the copy runs after
+  // all earlier launches and before all later ones, and Copy returns without waiting for it.
+  // Unimplemented for memory that the CPU cannot access, unless a subclass overrides Copy.
   virtual Status Copy(const void* from, void* to, size_t bytes);
 };
 

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// How many blocks of its own class a request tries before it takes one of a larger class.
+// How many free blocks of its own size class a request tries before it takes one of a larger class.
 constexpr int kFitTries = 8;
 
 }  // namespace
@@ -123,7 +123,7 @@ void* Arena::Allocate(size_t bytes, void* owner, size_t physical_max) {
   } else {
     block = MapRegion(rounded);
     if (block == nullptr) {
-      Trim();  // free regions that are too small may keep memory from it
+      Trim();  // the source may have memory again after free regions return to it
       block = MapRegion(rounded);
     }
     if (block == nullptr) return nullptr;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arena: hands out pieces of large regions of memory and takes them back, joining free neighbours,
-// so that blocks of one size serve requests of another. For blocks from a few KiB up, in any kind
-// of memory (of the host, a device or a network card): it never reads or writes the blocks.
+// Arena: allocates blocks from large regions of memory. It joins neighbouring free blocks, so that
+// memory freed as blocks of one size can serve requests of another. For blocks of a few KiB or
+// more, in any kind of memory (host, device, network card): an arena never reads or writes blocks.
 //
-// A request takes the first block that fits from the free list of its size class: the block freed
-// last, which is probably in the cache. If none fits, it takes a block of the next larger class
-// that has one. This takes constant time. Thread-safe. Allocate returns null if the source has no
-// memory. When more than cached_bytes_max is free, all free memory except the block freed last
-// returns to the source. If the next steps still need that memory, the arena maps it again.
-// Invariants: (1) the blocks of a region cover it without gaps; (2) no two neighbours are both
-// free.
+// A request takes the first block that fits among the first few in the free list of its size class,
+// which begins with the block freed last, probably still in the CPU's cache. If none fits, the
+// request takes a block of the next larger class that has a free one. This takes constant time.
+// Thread-safe. Allocate returns null if the source has no memory. When more than cached_bytes_max
+// is free, the arena returns all free memory except the block freed last to the source, and maps
+// memory again when a request needs it. Invariants: (1) the blocks of a region cover it without
+// gaps; (2) no two neighbours are both free.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace penstock {
 
-// The source of regions. Called under the arena's lock.
+// Provides regions. The arena calls it while it holds its lock.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
@@ -37,7 +37,7 @@ class MemorySource {
 class Arena {
  public:
   struct Options {
-    size_t granule = 4096;              // block sizes are multiples of it; a power of two
+    size_t granule = 4096;              // block sizes are multiples of this power of two
     size_t region_bytes = 64ull << 20;  // minimum size of a region; a power of two
     size_t cached_bytes_max = SIZE_MAX;
     size_t bytes_limit = 0;  // limit for all regions together; 0: no limit
@@ -53,14 +53,14 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // `owner` is stored with the block. Keeps the sum of used and cached memory below `physical_max`,
-  // by returning cached memory to the source. The caller must ensure that the memory in use alone
-  // stays below it.
+  // Allocates a block and stores `owner` with it. If the memory in use and the cached memory
+  // together exceed `physical_max`, returns cached memory to the source. The caller must ensure
+  // that the memory in use alone stays below `physical_max`.
   void* Allocate(size_t bytes, void* owner = nullptr, size_t physical_max = SIZE_MAX)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Frees the block and returns its owner.
   void* Deallocate(void* pointer) ABSL_LOCKS_EXCLUDED(mu_);
-  // Gives all free memory back to the source, independently of cached_bytes_max.
+  // Returns all free memory to the source, even if it is less than cached_bytes_max.
   void ReturnFree() ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the size of the block that Allocate uses for `bytes`.
   size_t RoundUp(size_t bytes) const;
@@ -72,7 +72,7 @@ class Arena {
     size_t bytes;
     size_t touched;                 // if free: bytes that may have physical memory
     Block *before, *after;          // neighbours in the region, or null
-    Block *bin_before, *bin_after;  // in the list of free blocks of the class
+    Block *bin_before, *bin_after;  // neighbours in the free list of the size class
     bool free;
     void* owner;  // if in use: as passed to Allocate
   };
@@ -87,8 +87,8 @@ class Arena {
   // Shrinks a block that is in no bin to `bytes`, and frees the rest.
   void Split(Block* block, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Block* JoinNeighbours(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the memory of a block that is in no bin to the source. Returns true if the block is
-  // gone with its region.
+  // Gives the memory of a block that is in no bin back to the source. Returns true if the block was
+  // a complete region, and no longer exists.
   bool Release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Releases all free blocks.
   void Trim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -103,7 +103,7 @@ class Arena {
   std::array<uint64_t, kNumBins / 64> nonempty_ ABSL_GUARDED_BY(mu_){};  // one bit per bin
   absl::flat_hash_map<void*, Block*> in_use_ ABSL_GUARDED_BY(mu_);
   std::deque<Block> blocks_
-      ABSL_GUARDED_BY(mu_);  // the vector grows to the largest number in use at once
+      ABSL_GUARDED_BY(mu_);  // never shrinks; blocks not in use are in spare_blocks_
   Block* spare_blocks_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 

@@ -61,7 +61,8 @@ TEST(Arena, SplitsARegionAndJoinsItAgain) {
     EXPECT_EQ(blocks[i], blocks[0] + i * (kRegion / 8));
     EXPECT_EQ(blocks[i][kRegion / 8 - 1], i);
   }
-  // The order frees blocks before, after and between free ones, to test joining.
+  // In this order, blocks are freed before, after and between free blocks, which tests all ways of
+  // joining them.
   for (int i : {3, 5, 4, 0, 7, 1, 6, 2}) arena.Deallocate(blocks[i]);
   EXPECT_EQ(arena.stats().bytes_in_use, 0);
   EXPECT_EQ(arena.stats().bytes_cached, kRegion);

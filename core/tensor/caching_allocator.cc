@@ -102,7 +102,8 @@ size_t CachingAllocator::ClassBytes(int size_class) {
   return size_t{4 + size_class % 4 + 1u} << (size_class / 4 + 5);
 }
 
-// Half of the blocks that a thread keeps of a class: 2 to 32 blocks, 16 KiB if these limits allow.
+// Returns the number of blocks in a batch: 16 KiB of blocks, but at least 2 and at most 32 of them.
+// A thread keeps up to two batches of each class.
 int CachingAllocator::BatchCount(int size_class) {
   return static_cast<int>(std::clamp<size_t>((16 << 10) / ClassBytes(size_class), 2, 32));
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CachingAllocator: the CPU's allocator, where allocation is on the path of every op.
+// CachingAllocator: the CPU's allocator. It is fast, because every op allocates.
 //
 //   up to 32 KiB   size classes; each thread keeps freed blocks of its own (no lock, no shared
-//                  cache line), and trades batches of them with a central list
+//                  cache line), and exchanges batches of them with a central list per class
 //   above          an Arena over huge pages
 //
 // Blocks that one thread allocates and another one frees (fetched tensors, sent tensors) pass
 // through the central list, a batch at a time. Thread-safe. One per process, because each thread
-// has one cache; never destroyed. It keeps unused memory: 32 KiB for each class and thread (or
-// three blocks, if they are larger), kCentralBytesMax in the central lists, and an eighth of the
-// machine's memory, at most 2 GiB, in the arena. The statistics' peak may be wrong by 64 KiB per
-// thread.
+// has one cache; never destroyed. It keeps unused memory, at most: 32 KiB for each class and thread
+// (or three blocks, if these are larger), kCentralBytesMax in the central lists, and an eighth of
+// the machine's memory, but no more than 2 GiB, in the arena. The peak in stats() may be wrong by
+// 64 KiB per thread.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class CachingAllocator final : public Allocator {
   void Deallocate(void* pointer, size_t bytes) override;
   AllocatorStats stats() const override;
 
-  // Gives unused memory back to the system, except for the blocks in the threads' caches. Takes
+  // Returns unused memory to the system, except for the blocks in the threads' caches. Takes
   // milliseconds per GB.
   void ReturnUnused();
 
@@ -65,11 +65,11 @@ class CachingAllocator final : public Allocator {
   void* AllocateSlowly(size_t bytes);
   void DeallocateSlowly(void* pointer, size_t bytes);
   bool Refill(ThreadCache& cache, int size_class);
-  void ReturnBatch(int size_class, Batch batch);  // to the central list, or to the system
+  void ReturnBatch(int size_class, Batch batch);  // to the central list, or to the system if full
   void Free(int size_class, Batch batch);         // returns the batch to the system
   void Detach(ThreadCache& cache);
-  void Publish(int64_t bytes);     // adds them to the shared statistics
-  void CountSmall(int64_t bytes);  // bytes from the system; negative: returned to it
+  void Publish(int64_t bytes);     // adds `bytes` to the shared statistics
+  void CountSmall(int64_t bytes);  // counts bytes taken from the system; < 0: returned to it
   void* AllocateLarge(size_t bytes);
   void DeallocateLarge(void* pointer, size_t bytes);
 
@@ -83,8 +83,8 @@ class CachingAllocator final : public Allocator {
   std::atomic<int64_t> small_bytes_{0};  // bytes from the system, in use or kept
   std::atomic<int64_t> in_use_{0};       // excludes bytes that threads have not published yet
   std::atomic<int64_t> peak_{0};
-  std::atomic<int64_t> allocations_{0};  // counts of ended threads and of rarely used code
-  mutable Mutex threads_mu_;             // locked before the arena's
+  std::atomic<int64_t> allocations_{0};  // those of ended threads, and those that use no cache
+  mutable Mutex threads_mu_;             // locked before the lock of the arena
   std::vector<ThreadCache*> threads_ ABSL_GUARDED_BY(threads_mu_);
 };
 

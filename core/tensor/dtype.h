@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DType: the element types of tensors, with TensorFlow's public numbers; half and bfloat16; and the
-// map between C++ types and DTypes. An edge that carries a reference to a variable instead of its
-// value has a reference type: base + 100.
+// DType: the element types of tensors, with the numbers of TensorFlow's DataType; half and
+// bfloat16; and the map between C++ types and DTypes. An edge that carries a reference to a
+// variable, not its value, has a reference type, with the number of the value's type + 100.
 #pragma once
 
 #include <complex>
@@ -51,7 +51,7 @@ struct EdgeType {
   DType dtype = DType::kInvalid;
   bool ref = false;
 
-  // Returns true if the edge carries a reference or a handle to state, not a value.
+  // Returns true if the edge carries a reference or a handle to state, instead of a value.
   bool refers_to_state() const { return ref || dtype == DType::kResource; }
 
   bool operator==(const EdgeType&) const = default;
@@ -65,14 +65,14 @@ extern const DTypes kReal;       // kFloating + kIntegers
 extern const DTypes kComplex;    // complex64, complex128
 extern const DTypes kNumber;     // kReal + kComplex
 extern const DTypes kIndex;      // int32, int64
-extern const DTypes kQuantized;  // q types
+extern const DTypes kQuantized;  // qint8, quint8, qint16, quint16, qint32
 extern const DTypes kAllTypes;   // all types of tensors except variants
 extern const DTypes kAnyType;    // kAllTypes and variants: for ops that do not read the elements
 
 // Returns the bytes of one element in memory; for string, resource and variant the size of the C++
 // object; 0 for kInvalid.
 inline size_t SizeOf(DType dtype);
-// Returns true if elements are plain bytes that may be copied with memcpy and sent as they are.
+// Returns true if elements are plain bytes, which may be copied with memcpy and sent unchanged.
 inline bool IsPlain(DType dtype);
 bool IsFloating(DType dtype);
 bool IsInteger(DType dtype);
@@ -84,7 +84,7 @@ const char* Name(DType dtype);
 std::string Name(EdgeType type);
 // Returns the type with this name; kInvalid if there is none.
 DType DTypeFromName(string_view name);
-// Converts a number from a message. InvalidArgument names the number.
+// Convert the number of a type in a message. InvalidArgument names a number that is unknown.
 StatusOr<DType> DTypeFromNumber(int number);
 StatusOr<EdgeType> EdgeTypeFromNumber(int number);
 constexpr int Number(DType dtype) { return static_cast<int>(dtype); }
@@ -144,7 +144,7 @@ inline constexpr DType kDTypeOf = DTypeOfType<T>::value;
 inline constexpr size_t kResourceHandleBytes = 168;
 inline constexpr size_t kVariantBytes = 16;
 
-// Table look-ups, because every op calls both functions.
+// SizeOf and IsPlain are table look-ups, because every op calls them.
 inline size_t SizeOf(DType dtype) {
   static constexpr uint8_t kBytes[] = {0,
                                        4,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // half (IEEE binary16) and bfloat16 as storage types: they convert to and from float, rounding to
-// nearest even, and every operator works in float. Does not include Eigen, to compile quickly.
+// nearest even, and every operator computes in float. These are not Eigen's types, because
+// including Eigen would slow down every compilation.
 #pragma once
 
 #include <bit>
@@ -97,7 +98,7 @@ PENSTOCK_FLOAT16(bfloat16, float16::FloatToBfloat16(f), float16::FloatOf(uint32_
 
 }  // namespace penstock
 
-// Without these specialisations, generic code would get zeros without an error.
+// Without these specialisations, generic code would get zeros from numeric_limits without an error.
 #define PENSTOCK_LIMITS(Type, kDigits, kMin, kMax, kEpsilon, kInfinity, kNan, kDenormMin)         \
   template <>                                                                                     \
   struct std::numeric_limits<penstock::Type> {                                                    \

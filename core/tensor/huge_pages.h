@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HugePages: gives an Arena host memory, in huge pages if the system has them. The first touch of
-// fresh memory then runs at 7 GB/s instead of 1.3 GB/s (4 KiB pages).
+// HugePages: provides an Arena with host memory, in huge pages if the system has them. The first
+// write to fresh memory then runs at 7 GB/s, compared with 1.3 GB/s for pages of 4 KiB.
 #pragma once
 
 #include <cstddef>

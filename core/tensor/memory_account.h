@@ -6,20 +6,19 @@
 //   task <- session <- step
 //
 // A charge counts in an account and in all accounts above it. If it would exceed the limit of one
-// of these accounts, nothing is charged, and the caller reports ResourceExhausted with the text of
-// TakeRefusal().
+// of these accounts, none of them is charged, and the code that wanted the memory returns
+// ResourceExhausted with the text of TakeRefusal().
 //
-// The CPU's allocator charges blocks above 32 KiB to the account for which the thread works
-// (ChargedAccount), else to the task. The block holds a reference to the account until it is freed,
-// which may be long after the step (a variable). Smaller blocks are charged to the task alone, in
-// batches of about 16 KiB, and are never refused. So the accounts of sessions and steps do not
-// count tensors up to 32 KiB, tensors that arrive from clients and other tasks, and tensors
-// allocated by threads that help with a ParallelFor: these are charged to the task only. The
-// characters of strings, messages in flight and the nodes of graphs are not counted at all;
-// DefaultMemoryLimit() leaves memory for them.
+// The CPU's allocator charges blocks above 32 KiB to the thread's ChargedAccount, or to the task if
+// the thread has none. The block holds a reference to the account until the block is freed, which
+// may be long after the step (a variable). Smaller blocks are charged to the task alone, in batches
+// of about 16 KiB, and are never refused. So the accounts of sessions and steps do not count
+// tensors up to 32 KiB, tensors that arrive from clients and other tasks, and tensors allocated by
+// threads that help with a ParallelFor: these are charged to the task only. No account counts the
+// characters of strings, messages in flight and the nodes of graphs; DefaultMemoryLimit() leaves
+// memory for them.
 //
-// Thread-safe; counted by references. Costs one atomic addition and one load per account and large
-// block.
+// Thread-safe; reference-counted. A large block costs a few atomic operations per account.
 #pragma once
 
 #include <atomic>
@@ -33,11 +32,12 @@ namespace penstock {
 class MemoryAccount {
  public:
   // Returns the account of this process, which is that of its task. (The tasks of a simulation
-  // share a process; each has an account below this one.) It has no limit until one is set.
+  // share a process; each has an account below this one.) The account has no limit until
+  // set_limit is called.
   static MemoryAccount& Task();
-  // Returns a new account below `parent`. The caller gets the first reference to it, and it holds a
-  // reference to `parent`. `owner` completes "... may hold": "session 7". `limit` is in bytes; 0:
-  // none.
+  // Returns a new account below `parent`. The caller gets the first reference to it; the account
+  // holds a reference to `parent`. `owner` begins the text of refusals: "session 7" in "session 7
+  // may hold 1000 bytes". `limit` is in bytes; 0: none.
   static MemoryAccount* New(std::string owner, int64_t limit, MemoryAccount& parent);
 
   MemoryAccount(const MemoryAccount&) = delete;
@@ -52,7 +52,7 @@ class MemoryAccount {
 
   const std::string& owner() const { return owner_; }
   int64_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
-  // Returns the maximum of bytes in use since the account was made, or since ResetPeak.
+  // Returns the maximum number of bytes in use since the account was made, or since ResetPeak.
   int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
   // For tests that measure one step.
   void ResetPeak() { peak_.store(in_use(), std::memory_order_relaxed); }
@@ -82,15 +82,15 @@ struct UnrefAccount {
 };
 using MemoryAccountPtr = std::unique_ptr<MemoryAccount, UnrefAccount>;
 
-// Returns why this thread's latest allocation was refused, and forgets the reason: ": session 7 may
-// hold 1000 bytes and holds 900". Returns "" if none was refused since the last call.
+// Returns why an allocation of this thread was last refused: ": session 7 may hold 1000 bytes and
+// holds 900". Returns "" if none was refused since the last call on this thread.
 std::string TakeRefusal();
-// Sets the text that TakeRefusal returns next, when code other than an account refuses an
-// allocation.
+// Sets the text that the next TakeRefusal on this thread returns. For code other than accounts that
+// refuses allocations.
 void SetRefusal(std::string why);
 
-// While it lives, blocks that this thread allocates are charged to `account`; null: to the task.
-// Scopes nest like calls.
+// While this object lives, blocks that its thread allocates are charged to `account`; null: to the
+// task. Objects nest: the destructor restores the account of the enclosing one.
 class ChargedAccount {
  public:
   explicit ChargedAccount(MemoryAccount* account) : outer_(std::exchange(current_, account)) {}

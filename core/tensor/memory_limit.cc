@@ -29,8 +29,8 @@ int64_t LimitIn(const std::string& path) {
 }
 
 // Returns the lowest limit of the group `path` ("/a/b") and the groups above it. In a container,
-// `path` may be the path on the host; then only the last group of the path is visible, at the top
-// of the mount.
+// `path` may be the path on the host, of which the container sees only the last group, at the top
+// of `mount`; so this function always reads the limit there, too.
 int64_t LimitOfGroups(const std::string& mount, std::string path, const std::string& file) {
   int64_t limit = LimitIn(absl::StrCat(mount, "/", file));
   for (; path.size() > 1; path.resize(path.rfind('/'))) {

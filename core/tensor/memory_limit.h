@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much memory this process may use: what the machine and its control groups allow, and the
-// part of it that tensors get by default. Thread-safe.
+// How much memory this process may use: the amount that the machine and the control groups allow,
+// and the part of it that tensors may use by default. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace penstock {
 
 // Returns how many bytes of memory this process may use: the minimum of the machine's memory, the
 // limits of its control groups (cgroup versions 1 and 2, each group and its ancestors) and `ulimit
-// -v` and `-d`. Reads the system's files at each call. `root` is the folder of /proc and /sys: ""
-// except in tests.
+// -v` and `-d`. Reads the system's files at each call. `root` is the folder that contains /proc and
+// /sys: "" except in tests.
 int64_t AvailableMemoryBytes(const std::string& root = "");
 
 // Returns how many bytes tensors may use by default: AvailableMemoryBytes() less a reserve for the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ResourceHandle: the element type of resource tensors, and the value on a ref edge. It names
-// a resource of one device; inside its process it also points to the resource.
+// a resource of one device; in the process of that device it also points to the resource.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,10 @@ struct ResourceHandle {
     PartialShape shape;
     bool operator==(const Element&) const = default;
   };
-  std::vector<Element> elements;  // the contents of the resource, as far as known
+  // Types and shapes of the resource's contents, as far as they are known.
+  std::vector<Element> elements;
 
-  // Null in a handle from a message, until the store has resolved it by name.
+  // Null in a handle from a message; ResolveHandle (core/op/resource.h) then looks up the name.
   std::shared_ptr<Resource> resource;
 };
 static_assert(sizeof(ResourceHandle) == kResourceHandleBytes);

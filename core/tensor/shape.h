@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shape: the dimensions of a tensor. PartialShape: a shape of which dimensions, or the rank, may be
-// unknown before a step runs.
+// Shape: the dimensions of a tensor. PartialShape: a shape in which some dimensions, or the rank,
+// may be unknown before a step runs.
 //
-// Value types that can be copied, compared and printed ("[2,3]", "[2,?]", "?"). Invariants of a
-// Shape: every dimension is >= 0, at most kMaxRank of them, and the product fits in int64 (so
+// Both can be copied, compared and printed ("[2,3]", "[2,?]", "?"). Invariants of a Shape: every
+// dimension is >= 0, there are at most kMaxRank of them, and their product fits in int64 (so
 // num_elements never overflows). Use Make for untrusted dimensions: it returns errors. The other
 // constructors CHECK.
 #pragma once
@@ -23,9 +23,9 @@ namespace penstock {
 inline constexpr int kMaxRank = 254;
 using Dims = absl::InlinedVector<int64_t, 4>;
 
-// Returns the product, or InvalidArgument on a negative dimension or int64 overflow. (Overflow
-// counts only nonzero dimensions, so that any subset of them may be multiplied safely.) All size
-// arithmetic on untrusted numbers uses this function.
+// Returns the product of `dims`; InvalidArgument if a dimension is negative, or if the product of
+// the nonzero dimensions overflows int64, so that any subset of the dimensions can be multiplied
+// without overflow. All size arithmetic on untrusted numbers uses this function.
 StatusOr<int64_t> CheckedProduct(absl::Span<const int64_t> dims);
 
 class Shape {
@@ -40,7 +40,7 @@ class Shape {
   int64_t num_elements() const { return num_elements_; }
   absl::Span<const int64_t> dims() const { return dims_; }
 
-  // These keep the invariants. They CHECK on overflow, so use Make for untrusted numbers.
+  // These functions CHECK that the result keeps the invariants, so use Make for untrusted numbers.
   void set_dim(int i, int64_t size);
   void AddDim(int64_t size);
   void InsertDim(int i, int64_t size);
@@ -79,15 +79,15 @@ class PartialShape {
   }
   absl::Span<const int64_t> dims() const { return dims_; }
 
-  // Returns true if exactly one Shape matches. (Inference may find known dimensions that no Shape
-  // can have, because their product overflows.)
+  // Returns true if exactly one Shape matches. False if all dimensions are known but their product
+  // overflows, which shape inference may produce: no Shape has these dimensions.
   bool fully_known() const;
   // Returns the Shape that matches. REQUIRES: fully_known().
   Shape ToShape() const;
   // Returns true if some Shape matches both.
   bool Compatible(const PartialShape& other) const;
-  // Returns the shape with the dimensions that are known in either; InvalidArgument if the two
-  // contradict each other.
+  // Returns the shape with the dimensions that are known in this shape or in `other`;
+  // InvalidArgument if the two contradict each other.
   StatusOr<PartialShape> Merge(const PartialShape& other) const;
 
   bool operator==(const PartialShape&) const = default;

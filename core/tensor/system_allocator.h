@@ -21,7 +21,7 @@ class SystemAllocator final : public Allocator {
 
   void* Allocate(size_t bytes) override {
     void* pointer = nullptr;
-    // The sanitizers' own allocators abort on requests that exceed every machine.
+    // The allocator of a sanitizer aborts the process on an extremely large request.
     const bool too_large = bytes > MachineMemoryBytes();
     if (too_large || posix_memalign(&pointer, kAlignment, bytes == 0 ? 1 : bytes) != 0) {
       SetRefusal(": the system has no more");

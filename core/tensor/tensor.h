@@ -2,12 +2,13 @@
 //
 // Tensor: a typed, shaped, reference-counted block of memory. Edges of a graph carry Tensors.
 //
-// Copying shares the buffer; Slice and Reshaped share it too. So a Tensor may be written only by
-// its creator before there is a copy, or if unique() returns true. Thread safety: as a value;
-// distinct Tensors may share a buffer across threads as long as no thread writes. Elements are
-// aligned to Allocator::kAlignment; in tensors of up to 16 bytes to 16 bytes; in slices and foreign
-// buffers only to the size of an element. Strings hold std::string, resources ResourceHandle,
-// variants Variant; all three live in the buffer as C++ objects.
+// Copies, Slice and Reshaped share the buffer. So only the creator of a Tensor may write to it,
+// before there is a copy, and other code only if unique() returns true. Thread safety: one Tensor
+// object must not be used by several threads if one of them changes it; different Tensors may share
+// a buffer across threads while no thread writes to the buffer. Elements are aligned to
+// Allocator::kAlignment; in tensors of up to 16 bytes to 16 bytes; in slices and foreign buffers
+// only to the size of an element. The elements of string, resource and variant tensors are C++
+// objects in the buffer: std::string, ResourceHandle and Variant.
 #pragma once
 
 #include <atomic>
@@ -62,11 +63,11 @@ class Buffer {
 class Tensor {
  public:
   Tensor() = default;  // invalid: dtype kInvalid, no buffer
-  // Makes a tensor whose numbers are not set and whose strings are empty. Throws std::bad_alloc if
-  // there is no memory, which core/base/guarded.h turns into ResourceExhausted. Only for small
-  // tensors of Penstock's own; use Make if the size is not trusted.
+  // Makes a tensor with uninitialised numbers or empty strings. Throws std::bad_alloc if there is
+  // no memory; core/base/guarded.h turns this exception into ResourceExhausted. Only for small
+  // tensors; use Make if the size is not trusted.
   Tensor(DType dtype, const Shape& shape);
-  // Makes a tensor in memory of `allocator`: numbers are not set, strings are empty.
+  // Makes a tensor in memory of `allocator`, with uninitialised numbers or empty strings.
   // ResourceExhausted if there is no memory; Unimplemented for kInvalid; InvalidArgument if
   // elements that are C++ objects would be in memory that the CPU cannot access.
   static StatusOr<Tensor> Make(Allocator& allocator, DType dtype, const Shape& shape);
@@ -96,7 +97,7 @@ class Tensor {
     if (buffer_ != nullptr) buffer_->Unref();
   }
 
-  // Shorthands for tests, clients and constants.
+  // Make small tensors with given elements, for tests, clients and constants.
   template <class T>
   static Tensor Scalar(const T& value) {
     return Of<T>({}, {value});
@@ -163,14 +164,15 @@ class Tensor {
   Tensor Slice(int64_t begin, int64_t end) const;
   // Returns the same elements with another shape. REQUIRES: equal num_elements.
   Tensor Reshaped(const Shape& shape) const;
-  // Returns the same bytes with another dtype of equal element size (Bitcast; q types).
+  // Returns the same bytes as elements of another dtype of equal element size (for Bitcast and
+  // quantized types). Shares the buffer.
   Tensor Reinterpreted(DType dtype, const Shape& shape) const;
   // Returns a copy with a buffer of its own, on the CPU. Throws std::bad_alloc if there is no
   // memory; TryClone returns ResourceExhausted instead. REQUIRES: host memory.
   Tensor Clone() const;
   StatusOr<Tensor> TryClone() const;
-  // Does the same as TryClone, but in the memory of this tensor, which may be a device's, by
-  // Allocator::Copy. A copy of foreign memory is on the CPU.
+  // Does the same as TryClone, but the copy comes from the allocator of this tensor's buffer, and
+  // may so be in a device's memory (Allocator::Copy). A copy of foreign memory is on the CPU.
   StatusOr<Tensor> TryCloneInItsMemory() const;
 
   // Returns "float[2,2] 1 2 3 4", with at most `max_elements` elements.

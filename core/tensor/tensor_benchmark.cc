@@ -21,7 +21,7 @@ void BM_MakeTensor(benchmark::State& state) {
 BENCHMARK(BM_MakeTensor)->Arg(1)->Arg(100)->Arg(1 << 10)->Arg(16 << 10)->Arg(256 << 10);
 BENCHMARK(BM_MakeTensor)->Arg(1)->Arg(256 << 10)->Threads(2);
 
-// Includes writing all its pages, as a kernel does with a fresh output.
+// Measures making a tensor and writing all its pages, as a kernel does with a fresh output.
 void BM_MakeAndWriteTensor(benchmark::State& state) {
   for (auto _ : state) {
     Tensor tensor(DType::kFloat, Shape({state.range(0)}));
@@ -32,7 +32,7 @@ void BM_MakeAndWriteTensor(benchmark::State& state) {
 }
 BENCHMARK(BM_MakeAndWriteTensor)->Arg(256 << 10)->Arg(16 << 20);
 
-// Keeps as many scalars alive as a step does: more than a thread's cache holds.
+// Keeps more scalars alive at once than a thread's cache holds, as a large step does.
 void BM_MakeManyScalars(benchmark::State& state) {
   std::vector<Tensor> tensors(1000);
   for (auto _ : state) {

@@ -32,7 +32,7 @@ std::string Element(Quantized<Base, kTag> q) {
 }
 template <class T>
 requires(std::is_arithmetic_v<T>) std::string Element(T value) {
-  if constexpr (sizeof(T) == 1) return StrCat(static_cast<int>(value));  // a number, not a letter
+  if constexpr (sizeof(T) == 1) return StrCat(static_cast<int>(value));  // not as a character
   return StrCat(value);
 }
 

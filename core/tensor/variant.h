@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variant: the element type of variant tensors: a value of a class that only some ops know, such as
-// a list of tensors. Unlike a resource it has no name and no device, is never changed while it is
-// shared, and is destroyed with its last copy.
+// Variant: the element type of variant tensors. A Variant holds a value of a class that only some
+// ops know, such as a list of tensors. Unlike a resource, such a value has no name and no device,
+// never changes while it is shared, and is destroyed with the last Variant that holds it.
 //
-// Thread safety: as std::shared_ptr. A value may be changed only by its sole owner
+// Thread safety is that of std::shared_ptr. Only its sole owner may change a value
 // (value.use_count() == 1 in a tensor that is unique()).
 #pragma once
 
@@ -25,7 +25,8 @@ struct Variant {
 };
 static_assert(sizeof(Variant) == kVariantBytes);
 
-// The maximum of VariantValue::depth: it is limited so that code may recurse into values.
+// The maximum of VariantValue::depth, so that code may recurse into values without overflowing the
+// stack.
 inline constexpr int kVariantDepthMax = 32;
 
 class VariantValue {
@@ -34,8 +35,8 @@ class VariantValue {
   // Returns 1 if the value's tensors hold no variants, else one more than the depth of the deepest
   // variant in them.
   int depth() const { return depth_; }
-  // Returns the name of the class in messages (VariantTensorDataProto.type_name), for instance
-  // "tensorflow::TensorList".
+  // Returns the name that messages use for the class (VariantTensorDataProto.type_name), for
+  // instance "tensorflow::TensorList".
   virtual const char* TypeName() const = 0;
   virtual std::string ToString() const = 0;
   // Writes the contents for a message. The VariantDecoder of the class makes an equal value from
@@ -51,15 +52,15 @@ class VariantValue {
   int depth_ = 1;
 };
 
-// Makes a value from the output of its Encode. The arguments are not trusted: InvalidArgument says
-// what does not fit.
+// Makes a value from the metadata and tensors that its Encode wrote. They are not trusted:
+// InvalidArgument says what does not fit.
 using VariantDecoder = StatusOr<Variant> (*)(const std::string& metadata,
                                              const std::vector<Tensor>& tensors);
 
 // Call it before main, by a static initialiser. REQUIRES: the type name is not registered yet.
 bool RegisterVariantDecoder(const char* type_name, VariantDecoder decoder);
-// Makes a value of the class with this name. InvalidArgument if no class has it, or its decoder
-// refuses the contents.
+// Makes a value of the class with the name `type_name`. InvalidArgument if no class has this name,
+// or if the decoder of the class refuses the contents.
 StatusOr<Variant> DecodeVariant(const std::string& type_name, const std::string& metadata,
                                 const std::vector<Tensor>& tensors);
 

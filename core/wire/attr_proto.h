@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Converts attribute values and shapes to and from TensorFlow's AttrValue and TensorShapeProto. The
-// messages are only forward-declared, so that including files need not compile protobuf headers.
-// Thread-safe: free functions without state.
+// messages are only forward-declared, so that files that include this header need not compile
+// protobuf's. Thread-safe: free functions without state.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeterministicBytes: serialises a message so that equal messages have equal bytes: protobuf
-// otherwise writes the entries of a map (attributes) in any order.
+// DeterministicBytes: serialises a message so that equal messages have equal bytes. Protobuf's own
+// functions write the entries of a map (attributes) in any order.
 #pragma once
 
 #include <string>

@@ -15,9 +15,9 @@ namespace penstock {
 
 enum class UnknownFields { kRefused, kIgnored };  // in text files; binary files always ignore them
 
-// Parses binary or text, told apart by content: a binary message with graphs contains a control
-// character, a text does not. InvalidArgument gives the position of a mistake in a text.
-// ResourceExhausted if there are 2 GiB or more.
+// Parses a binary or a text message, and recognises the form by the contents: a binary message with
+// graphs contains a control character, a text message does not. InvalidArgument gives the position
+// of a mistake in a text. ResourceExhausted if `contents` has 2 GiB or more.
 Status ParseMessage(const std::string& contents, UnknownFields unknown,
                     google::protobuf::Message* message);
 

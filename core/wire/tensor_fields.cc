@@ -71,7 +71,7 @@ struct InPairs : Field {
   }
 };
 
-// Calls f(encoding of the type). Returns false if the type has none.
+// Calls f with the encoding of the type. Returns false if the type has no encoding.
 template <class F>
 bool WithEncoding(DType dtype, F f) {
   switch (dtype) {

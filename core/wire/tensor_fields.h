@@ -26,8 +26,8 @@ void FillRepeatingLast(int count, Tensor* tensor, Value value) {
   std::fill(out + given, out + n, given > 0 ? out[given - 1] : T{});
 }
 
-// Fills *tensor from the field of its type. Returns false if the type has no such field (all but
-// resources and variants do).
+// Fills *tensor from the field for its type. Returns false for resources and variants; all other
+// types have such a field.
 bool FillFromFields(const tensorflow::TensorProto& proto, Tensor* tensor);
 
 // Returns the number of elements in the field of that type; 0 if the type has no such field.

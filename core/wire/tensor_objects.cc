@@ -36,7 +36,7 @@ bool ConsumeVarint32(string_view* text, uint32_t* value) {
 
 // Parses a list of byte strings in tensor_content: all lengths as varints, then all bytes.
 StatusOr<std::vector<string_view>> SplitList(string_view content, int64_t n) {
-  if (n > static_cast<int64_t>(content.size())) {  // before memory for n strings is allocated
+  if (n > static_cast<int64_t>(content.size())) {  // check before allocating n strings
     return InvalidArgument("tensor_content has ", content.size(), " bytes, too few for ", n,
                            " elements");
   }
@@ -212,7 +212,7 @@ Status PackObjects(const Tensor& tensor, TensorBudget* budget, TensorProto* prot
       HandleToProto(handle, proto->add_resource_handle_val());
     }
   }
-  // Only variants are checked here: the code that sends a tensor checks its total size.
+  // Check only tensors in variants: the code that sends a tensor checks the tensor's total size.
   return budget->depth == 0 ? OkStatus() : ChargeBudget(proto->ByteSizeLong(), budget);
 }
 

@@ -16,7 +16,7 @@ class TensorProto;
 
 namespace penstock {
 
-// The memory that a tensor, or a message, may still use, including all tensors in its variants.
+// The memory that may still be used for a tensor or a message, including all tensors in variants.
 struct TensorBudget {
   int64_t bytes_left;
   int depth = 0;  // nesting of variants in variants
@@ -26,7 +26,8 @@ struct TensorBudget {
 StatusOr<Tensor> UnpackTensor(const tensorflow::TensorProto& proto, TensorBudget* budget);
 Status PackTensor(const Tensor& tensor, TensorBudget* budget, tensorflow::TensorProto* proto);
 
-// Convert the elements of *tensor, whose type is not plain, from and to the fields that hold them.
+// Convert the elements of a tensor from and to the fields of its message. REQUIRES: the tensor's
+// type is not plain.
 Status UnpackObjects(const tensorflow::TensorProto& proto, TensorBudget* budget, Tensor* tensor);
 Status PackObjects(const Tensor& tensor, TensorBudget* budget, tensorflow::TensorProto* proto);
 

@@ -109,12 +109,13 @@ TEST(TensorObjectsTest, WritesTheTensorsOfVariants) {
   EXPECT_EQ(content->flat<float>()[1], 2);
 }
 
-// The content is written once for each variant that holds it, so the message grows with them.
+// A message contains a tensor once for each variant that holds it, so a small variant can need a
+// large message.
 TEST(TensorObjectsTest, AMessageHasALimit) {
   const auto box = std::make_shared<Box>(Tensor(DType::kFloat, Shape({1000})));
   Tensor many(DType::kVariant, Shape({4}));
   for (int i = 0; i < 4; ++i) {
-    // Equal ones at the end are written once, so these differ.
+    // Equal variants at the end are written only once, so make them differ.
     many.mutable_data<Variant>()[i].value = std::make_shared<Box>(box->content());
   }
   TensorProto proto;

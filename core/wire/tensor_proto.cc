@@ -33,8 +33,8 @@ int64_t UnpackedBytes(const TensorProto& proto, DType dtype, int64_t n) {
   return __builtin_mul_overflow(n, element, &bytes) ? INT64_MAX : bytes;
 }
 
-// Checks the size of the contents before memory is allocated, so that a short message cannot make a
-// large tensor by mistake.
+// Checks that tensor_content has the right size. Called before memory for the tensor is allocated,
+// so that a damaged short message cannot cause a large allocation.
 Status CheckContentSize(const TensorProto& proto, DType dtype, int64_t n) {
   const int64_t size = static_cast<int64_t>(proto.tensor_content().size());
   if (size == 0 || !IsPlain(dtype) || size == n * static_cast<int64_t>(SizeOf(dtype))) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Converts tensors to and from TensorFlow's TensorProto. The message is only forward-declared, so
-// that including files need not compile protobuf headers. Thread-safe: free functions without
-// state.
+// that files that include this header need not compile protobuf's. Thread-safe: free functions
+// without state.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class TensorProto;
 
 namespace penstock {
 
-// Parses a message that is not trusted: checks it before it allocates. `bytes_max` limits the
-// memory of the tensor and of all tensors inside its variants. InvalidArgument says what is wrong;
-// ResourceExhausted if the tensor is larger than `bytes_max`.
+// Parses a message, which is not trusted: checks sizes before it allocates memory. `bytes_max`
+// limits the memory of the tensor and of all tensors inside its variants. InvalidArgument says what
+// is wrong; ResourceExhausted if the tensor is larger than `bytes_max`.
 StatusOr<Tensor> TensorFromProto(const tensorflow::TensorProto& proto,
                                  int64_t bytes_max = int64_t{1} << 34);
 

@@ -34,7 +34,7 @@ class MeasuringLock {
     }
   }
   ~MeasuringLock() {
-    if (file_ >= 0) close(file_);  // this also unlocks it
+    if (file_ >= 0) close(file_);  // closing also releases the lock
   }
   MeasuringLock(const MeasuringLock&) = delete;
   MeasuringLock& operator=(const MeasuringLock&) = delete;

@@ -12,17 +12,17 @@ namespace penstock {
 
 struct Calibrated {
   DeviceRates cpu;
-  // Says for people how the rates were obtained: "measured at 2026-11-25 13:20:01 on MACHINE, kept
-  // in PATH" (MachineIdentity).
+  // A text that says how the rates were obtained: "measured at 2026-11-25 13:20:01 on MACHINE, kept
+  // in PATH". MACHINE is the result of MachineIdentity.
   std::string origin;
   // Why a file was not used, or could not be written; "" if all went well.
   std::string warning;
 };
 
-// Returns the rates. `path`: the file; "" if rates are not kept. If several processes start
-// together, one of them measures. The others wait for its file for at most a second, and then
-// measure for themselves. A file that is damaged, or belongs to another version or machine, is
-// replaced; `warning` says why. Errors are those of MeasureCpuRates.
+// Returns the rates. `path`: the file; if it is "", the rates are measured and not kept. If several
+// processes start together, one of them measures, and the others wait for its file; a process that
+// has waited for a second measures as well. A file that is damaged, or belongs to another version
+// or machine, is replaced; `warning` says why. Errors are those of MeasureCpuRates.
 StatusOr<Calibrated> Calibrate(const std::string& path, const MeasureOptions& options);
 
 // Sets the rates of all CPU devices that this process makes from now on (core/runtime/cpu_rates.h).

@@ -111,7 +111,7 @@ std::string MachineIdentity(Env& env) {
 Status CheckRates(const DeviceRates& rates) {
   for (const RateField& field : kRates) {
     const double value = rates.*field.value;
-    if (value >= kRateMin && value <= kRateMax) continue;  // false for NaN
+    if (value >= kRateMin && value <= kRateMax) continue;  // the comparisons are false for NaN
     return InvalidArgument(field.name, ": ", value, " is not between ", kRateMin, " and ",
                            kRateMax);
   }

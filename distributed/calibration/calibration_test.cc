@@ -74,7 +74,7 @@ TEST_F(CalibrationTest, BadFilesAreNamedByField) {
               HasSubstr("cpu: bytes_per_ns: 0 is not between"));
 }
 
-TEST_F(CalibrationTest, MeasuresRatesThatCanBeTrue) {
+TEST_F(CalibrationTest, MeasuresPlausibleRates) {
   const auto rates = MeasureCpuRates(options_);
   ASSERT_TRUE(rates.ok()) << rates.status();
   EXPECT_GT(rates->flops_per_ns, 0.1);
@@ -95,7 +95,7 @@ TEST_F(CalibrationTest, MeasuresOnceForAFile) {
   EXPECT_EQ(second->cpu.flops_per_ns, first->cpu.flops_per_ns);
 }
 
-TEST_F(CalibrationTest, ReplacesWhatItRefuses) {
+TEST_F(CalibrationTest, ReplacesFilesThatItRefuses) {
   ASSERT_TRUE(WriteCalibration(Env::Real(), path_, known_).ok());
   const auto anew = Calibrate(path_, options_);
   ASSERT_TRUE(anew.ok()) << anew.status();
@@ -106,7 +106,7 @@ TEST_F(CalibrationTest, ReplacesWhatItRefuses) {
   EXPECT_EQ(kept->cpu.launch_ns, anew->cpu.launch_ns);
 }
 
-TEST_F(CalibrationTest, GoesOnWithoutAPlaceForTheFile) {
+TEST_F(CalibrationTest, ContinuesIfTheFileCannotBeWritten) {
   const auto rates = Calibrate("/proc/no/such/place.json", options_);
   ASSERT_TRUE(rates.ok()) << rates.status();
   EXPECT_THAT(rates->warning, HasSubstr("cannot write /proc/no/such/place.json"));
@@ -119,7 +119,7 @@ class StoppedClock final : public ForwardingEnv {
   int64_t NowNanos() override { return 1; }
 };
 
-TEST_F(CalibrationTest, AClockThatStandsStillIsNoMeasure) {
+TEST_F(CalibrationTest, AStoppedClockIsAnError) {
   StoppedClock env;
   MeasureOptions options = options_;
   options.env = &env;

@@ -18,7 +18,7 @@ namespace penstock {
 
 struct MeasureOptions {
   const Registry* registry = nullptr;
-  Scheduler* threads = nullptr;  // run the kernels
+  Scheduler* threads = nullptr;  // runs the kernels
   Env* env = nullptr;            // its clock times the runs
   DeadlineTimer* timer = nullptr;
   // Each of the three graphs runs at least twice, and again until a third of this time has passed.
@@ -26,7 +26,8 @@ struct MeasureOptions {
 };
 
 // Returns the measured rates. Blocks for about `limit_ns`; call it before steps run. NotFound if
-// the registry lacks an op; OutOfRange if a rate cannot be true (the clock stands still).
+// the registry lacks an op; OutOfRange if a measured rate is impossible, because the clock stands
+// still for example.
 StatusOr<DeviceRates> MeasureCpuRates(const MeasureOptions& options);
 
 }  // namespace penstock

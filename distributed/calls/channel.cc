@@ -57,11 +57,11 @@ void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* 
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Allows peers to probe this often; by default gRPC would treat their pings as an attack.
+  // Allows peers to send a ping this often; by default gRPC would treat these pings as an attack.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               keepalive.time_ms / 2);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  // A port in use is an error, and is not shared.
+  // Makes binding a port that is in use an error; by default servers would share the port.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
@@ -97,7 +97,7 @@ std::shared_ptr<grpc::Channel> Channels::To(const std::string& address) {
 }
 
 std::shared_ptr<grpc::Channel> Channels::Connect(const std::string& address, int64_t timeout_ms,
-                                                 std::string* misfit) {
+                                                 std::string* mismatch) {
   Env& env = Env::Real();
   const int64_t deadline_ns = env.NowNanos() + TimeoutNanos(timeout_ms);
   while (true) {
@@ -107,12 +107,12 @@ std::shared_ptr<grpc::Channel> Channels::Connect(const std::string& address, int
         gpr_now(GPR_CLOCK_MONOTONIC),
         gpr_time_from_millis(std::clamp<int64_t>(left_ms, 0, kReconnectMsMax), GPR_TIMESPAN));
     if (channel->WaitForConnected(until)) return channel;
-    *misfit = Misfit(address);
-    if (!misfit->empty() || left_ms <= 0) return channel;
+    *mismatch = Mismatch(address);
+    if (!mismatch->empty() || left_ms <= 0) return channel;
   }
 }
 
-std::string Channels::Misfit(const std::string& address) {
+std::string Channels::Mismatch(const std::string& address) {
   MutexLock lock(diagnoses_->mu);
   Diagnoses::Entry& entry = diagnoses_->entries[address];
   const int64_t age_ns = Env::Real().NowNanos() - entry.made_ns;
@@ -123,7 +123,7 @@ std::string Channels::Misfit(const std::string& address) {
     MutexLock lock(shared->mu);
     shared->entries[address] = {std::move(text), Env::Real().NowNanos(), false};
   };
-  // If there is no thread, the next call tries again.
+  // If the thread cannot be started, the next call tries again.
   entry.under_way = StartDetachedThread("diagnosis", diagnose).ok();
   return entry.text;
 }

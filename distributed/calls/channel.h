@@ -19,9 +19,9 @@
 namespace penstock {
 
 struct KeepaliveOptions {
-  // A connection on which nothing was received for `time_ms` is probed, and closed if the probe is
-  // not answered within `timeout_ms`. The timeout is half of what the heartbeats allow, so that
-  // harmless pauses do not exceed it.
+  // gRPC probes a connection on which it has received nothing for `time_ms`, and closes it if the
+  // peer does not answer the probe within `timeout_ms`. The default timeout is longer than harmless
+  // pauses of a process, and half of the 8 s after which heartbeats find a task lost.
   int time_ms = 2000;
   int timeout_ms = 4000;
 };
@@ -41,19 +41,19 @@ class Channels {
   explicit Channels(const KeepaliveOptions& keepalive,
                     std::shared_ptr<const Credentials> credentials = Credentials::None());
   // Returns the channel to `address`. Replaces it with a new one if it cannot reach the peer and
-  // is older than a second: gRPC waits up to two minutes before it resolves a name again, while a
-  // new channel resolves it at once. So callers that wait for a peer call this before each
+  // is older than a second: gRPC waits up to two minutes before it resolves a name again, but a new
+  // channel resolves it at once. Callers that wait for a peer therefore call this before each
   // attempt.
   std::shared_ptr<grpc::Channel> To(const std::string& address);
   // Returns the channel to `address` when it is connected, when `timeout_ms` have passed, or when a
   // diagnosis shows that the TLS or other settings of the two processes do not match. In the last
-  // case `*misfit` says how they differ.
+  // case `*mismatch` says how they differ.
   std::shared_ptr<grpc::Channel> Connect(const std::string& address, int64_t timeout_ms,
-                                         std::string* misfit);
-  // Returns the last result of DiagnoseConnection for the address; "" if there is none of the last
-  // 10 s. If it is older than 3 s, also starts a new diagnosis on a thread of its own. Never
-  // blocks: callers call again later.
-  std::string Misfit(const std::string& address);
+                                         std::string* mismatch);
+  // Returns the last result of DiagnoseConnection for the address; "" if there was none in the last
+  // 10 s. If there was none in the last 3 s, also starts a new diagnosis on a thread of its own.
+  // Never blocks: callers call again later for the new result.
+  std::string Mismatch(const std::string& address);
 
  private:
   struct Diagnoses;

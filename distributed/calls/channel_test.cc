@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Answers with the name of the session in the request.
+// A service that answers with the name of the session in the request.
 class Echo final : public wire::Worker::Service {
   grpc::Status GetStatus(grpc::ServerContext*, const wire::GetStatusRequest* request,
                          wire::GetStatusResponse* response) override {
@@ -24,8 +24,8 @@ class Echo final : public wire::Worker::Service {
   }
 };
 
-// Starts a server at `*port`, or at a free port if that is 0, and stores its port there. Returns
-// null if the port is in use.
+// Starts a server at `*port`, or at a free port if `*port` is 0, and stores the port in `*port`.
+// Returns null if the port is in use.
 std::unique_ptr<grpc::Server> Serve(Echo* echo, int* port) {
   grpc::ServerBuilder builder;
   SetServerArguments({}, &builder);
@@ -94,18 +94,18 @@ TEST(ChannelsTest, ConnectsWithinItsTimeout) {
   const auto server = Serve(&echo, &port);
   for (const int64_t timeout_ms : {int64_t{30'000}, std::numeric_limits<int64_t>::max()}) {
     Channels channels({});
-    std::string misfit;
-    const auto channel = channels.Connect(StrCat("127.0.0.1:", port), timeout_ms, &misfit);
+    std::string mismatch;
+    const auto channel = channels.Connect(StrCat("127.0.0.1:", port), timeout_ms, &mismatch);
     EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY) << timeout_ms;
   }
   Channels channels({});
-  std::string misfit;
-  const auto channel = channels.Connect("127.0.0.1:1", 0, &misfit);
-  EXPECT_EQ(misfit, "");
+  std::string mismatch;
+  const auto channel = channels.Connect("127.0.0.1:1", 0, &mismatch);
+  EXPECT_EQ(mismatch, "");
   EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
 }
 
-TEST(ChannelsTest, OnePerAddress) {
+TEST(ChannelsTest, KeepsOneChannelPerAddress) {
   Channels channels({});
   const auto a = channels.To("127.0.0.1:1");
   EXPECT_EQ(channels.To("127.0.0.1:1"), a);

@@ -66,7 +66,7 @@ void CompletionLoop::CancelAll() {
 void CompletionLoop::Stop() {
   CancelAll();
   queue_->Shutdown();
-  threads_.clear();  // waits for their ends
+  threads_.clear();  // waits until the threads have ended
 }
 
 }  // namespace penstock

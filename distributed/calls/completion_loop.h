@@ -4,7 +4,7 @@
 // operations. They never block, so a few threads serve any number of waiting calls.
 //
 //   Event      the tag of one gRPC operation; Proceed is called when it has ended.
-//   Operation  a call under way, outgoing or incoming; Stop cancels and awaits those that are left.
+//   Operation  a running call, outgoing or incoming; Stop cancels the remaining ones and waits.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -45,8 +45,8 @@ class Event {
   }
 };
 
-// An operation of an object that is held by shared pointers. It keeps the object until the
-// operation ends.
+// The Event of an object that shared pointers hold. It calls the object's method `then` when the
+// operation has ended, and keeps the object alive until then.
 template <class T>
 class EventOf final : public Event {
  public:
@@ -70,8 +70,8 @@ class EventOf final : public Event {
 class Operation {
  public:
   virtual ~Operation() = default;
-  // Makes the operation end soon. Thread-safe; may be called after its end, but not after End.
-  // Called without the loop's lock. Must not call End itself.
+  // Makes the operation end soon. Thread-safe. The loop calls it without its lock, and not after
+  // CompletionLoop::End(this); the operation may already have ended by itself. Must not call End.
   virtual void Cancel() = 0;
 
  private:
@@ -85,14 +85,14 @@ class CompletionLoop {
   ~CompletionLoop();  // REQUIRES: Stop was called
   grpc::CompletionQueue& queue() { return *queue_; }
 
-  // Registers an operation. Returns false if the loop is being stopped: the caller must not
-  // start it then.
+  // Registers an operation. Returns false if the loop is being stopped; the caller must then not
+  // start the operation.
   [[nodiscard]] bool Begin(Operation* operation);
-  // Removes the operation. Waits for a call of its Cancel that is under way.
+  // Removes the operation. If the loop is calling its Cancel, waits until that call returns.
   void End(Operation* operation);
 
-  // Cancels the remaining operations in the order in which they began, waits for
-  // their end, and ends the threads. REQUIRES: the handlers of incoming calls will end.
+  // Cancels the remaining operations in the order in which they began, waits until all have
+  // ended, and ends the threads. REQUIRES: the handlers of incoming calls will finish their calls.
   void Stop();
 
  private:

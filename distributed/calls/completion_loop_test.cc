@@ -56,7 +56,7 @@ void WaitFor(const std::atomic<int>& value, int expected) {
   EXPECT_EQ(value, expected);
 }
 
-TEST(CompletionLoopTest, EventsAreHandedOnAndKeepTheirObject) {
+TEST(CompletionLoopTest, EventsCallTheirObjectAndKeepItAlive) {
   CompletionLoop loop(Queue(), 2);
   std::atomic<int> ended = 0, destroyed = 0;
   for (int i = 0; i < 100; ++i) {
@@ -68,7 +68,7 @@ TEST(CompletionLoopTest, EventsAreHandedOnAndKeepTheirObject) {
   loop.Stop();
 }
 
-TEST(CompletionLoopTest, StopCancelsWhatIsLeftAndWaits) {
+TEST(CompletionLoopTest, StopCancelsRemainingOperationsAndWaits) {
   CompletionLoop loop(Queue(), 1);
   std::atomic<int> ended = 0, destroyed = 0;
   for (int i = 0; i < 10; ++i) {
@@ -80,7 +80,7 @@ TEST(CompletionLoopTest, StopCancelsWhatIsLeftAndWaits) {
   EXPECT_EQ(destroyed, 10);
 }
 
-// Ends as soon as it is cancelled, on another thread.
+// An operation that ends as soon as it is cancelled, on another thread.
 class NotedOperation final : public Operation {
  public:
   NotedOperation(CompletionLoop& loop, std::vector<const Operation*>* cancelled)
@@ -101,7 +101,7 @@ class NotedOperation final : public Operation {
   std::thread ender_;
 };
 
-TEST(CompletionLoopTest, StopCancelsInTheOrderOfBeginningWithoutTheLock) {
+TEST(CompletionLoopTest, StopCancelsInOrderOfBeginWithoutTheLock) {
   CompletionLoop loop(Queue(), 1);
   std::vector<const Operation*> begun, cancelled;
   std::deque<NotedOperation> operations;  // ordered by their addresses
@@ -124,7 +124,7 @@ TEST(CompletionLoopTest, NothingBeginsOnceItStops) {
   EXPECT_EQ(destroyed, 1);
 }
 
-TEST(CompletionLoopTest, MustBeStopped) {
+TEST(CompletionLoopTest, DestructionRequiresStop) {
   EXPECT_DEATH(CompletionLoop(Queue(), 1), "destroyed without Stop");
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using testing::Contains;
 
-// Remembers the address of the last caller.
+// A service that remembers the address of the last caller.
 class Callee final : public wire::Worker::Service {
  public:
   grpc::Status Reset(grpc::ServerContext* context, const wire::ResetRequest*,
@@ -29,7 +29,7 @@ class Callee final : public wire::Worker::Service {
   std::string peer;
 };
 
-// Makes a call on `channel`; returns the caller's address, as `callee` has seen it.
+// Makes a call on `channel`; returns the caller's address that `callee` has seen.
 std::string CallFrom(const std::shared_ptr<grpc::Channel>& channel, Callee& callee) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
@@ -38,7 +38,7 @@ std::string CallFrom(const std::shared_ptr<grpc::Channel>& channel, Callee& call
   return callee.peer;
 }
 
-TEST(ConnectedClientsTest, AreThoseWithAConnection) {
+TEST(ConnectedClientsTest, ListsClientsWithAConnection) {
   Callee callee;
   TestHost host;
   host.host().builder->RegisterService(&callee);
@@ -58,7 +58,7 @@ TEST(ConnectedClientsTest, AreThoseWithAConnection) {
 }
 
 // gRPC returns the list in pages of a few hundred entries.
-TEST(ConnectedClientsTest, AreFoundHoweverManyThereAre) {
+TEST(ConnectedClientsTest, ListsThousandsOfClients) {
   Callee callee;
   TestHost host;
   host.host().builder->RegisterService(&callee);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcHost: the gRPC server of a task's process, as lent to the services that share it.
+// GrpcHost: the parts of a task's gRPC server that the services of the task use together.
 //
-// Before the server is built: register services with the builder. Once it runs: take calls from
-// `queue`, which `loop` polls.
+// Before the server is built, services register with `builder`. Once the server runs, they take
+// calls from `queue`, which `loop` polls.
 #pragma once
 
 #include <grpcpp/server_builder.h>

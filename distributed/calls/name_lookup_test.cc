@@ -82,7 +82,7 @@ class NameServer {
   std::thread thread_;
 };
 
-// Without Channels, gRPC would ask for the sixth time after 12 s at the earliest.
+// A plain gRPC channel would send its sixth question after 12 s at the earliest.
 TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
   grpc::CallbackGenericService any_call;
   grpc::ServerBuilder builder;
@@ -94,18 +94,18 @@ TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
   NameServer names(/*refusals=*/5);
   Channels channels{KeepaliveOptions()};
   const std::string address = StrCat("dns://127.0.0.1:", names.port(), "/late.:", port);
-  std::string misfit;
-  const auto channel = channels.Connect(address, 10'000, &misfit);
+  std::string mismatch;
+  const auto channel = channels.Connect(address, 10'000, &mismatch);
   EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
   // On a busy machine gRPC may repeat a question whose answer is late.
   EXPECT_GE(names.questions(), 6);
   EXPECT_EQ(channels.To(address), channel);
 }
 
-TEST(ChannelsTest, WaitingEnds) {
+TEST(ChannelsTest, ConnectEndsAtItsTimeout) {
   Channels channels{KeepaliveOptions()};
-  std::string misfit;
-  const auto channel = channels.Connect("no-such-host.invalid:1", 300, &misfit);
+  std::string mismatch;
+  const auto channel = channels.Connect("no-such-host.invalid:1", 300, &mismatch);
   EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
 }
 

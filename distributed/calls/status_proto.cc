@@ -46,7 +46,7 @@ Status FromGrpc(const grpc::Status& status, const std::string& task) {
                           code == StatusCode::kDeadlineExceeded || code == StatusCode::kCancelled ||
                           code == StatusCode::kUnknown || code == StatusCode::kUnauthenticated;
   const std::string named = by_library && !task.empty() ? StrCat(task, ": ") : "";
-  // gRPC's message has only the sizes, so the name of the flag is added.
+  // gRPC's message has only the sizes. Adds the name of the flag that sets the limit.
   const bool too_long = code == StatusCode::kResourceExhausted &&
                         status.error_message().find("essage larger than max") != std::string::npos;
   if (too_long) {

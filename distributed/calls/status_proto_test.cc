@@ -46,7 +46,7 @@ TEST(StatusProtoTest, CodesThatDoNotExistAreUnknown) {
   EXPECT_EQ(FromProto(error), Unknown("from the future"));
 }
 
-TEST(StatusProtoTest, TrailersAreCut) {
+TEST(StatusProtoTest, LongTrailersAreTruncated) {
   const grpc::Status status = ToGrpc(Internal(std::string(10'000, 'x')));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_EQ(status.error_message(), StrCat(std::string(3072, 'x'), " ... [truncated]"));

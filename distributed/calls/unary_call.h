@@ -62,8 +62,8 @@ class UnaryCall final : public Operation,
   Response& response() { return response_; }
   grpc::ServerContext& context() { return context_; }
 
-  // Sets a function that is called, without locks, if the caller gives up before Finish. Calls it
-  // at once if the caller has given up already.
+  // Sets a function that is called, without locks, if the client gives up the call before Finish.
+  // Calls the function at once if the client has given up already.
   void OnCancel(std::function<void()> cancelled) {
     {
       MutexLock lock(mu_);
@@ -75,13 +75,13 @@ class UnaryCall final : public Operation,
     cancelled();
   }
 
-  // Returns whether the caller has given up.
+  // Returns whether the client has given up the call.
   bool given_up() {
     MutexLock lock(mu_);
     return given_up_;
   }
 
-  // Answers the call: with response() if `status` is OK, else with the error. To be called once.
+  // Answers the call: with response() if `status` is OK, else with the error. Must be called once.
   void Finish(const Status& status) {
     std::function<void()> dropped;
     {
@@ -111,7 +111,7 @@ class UnaryCall final : public Operation,
   void Finished(bool) {
     if (!refused_) endpoint_->loop->End(this);
   }
-  // Called when the call is over: answered, or given up by the caller.
+  // Called when the call is over: this server has answered, or the client has given up.
   void CallEnded(bool) {
     if (!context_.IsCancelled()) return;
     std::function<void()> cancelled;
@@ -166,8 +166,8 @@ class CallListener {
   grpc::ServerCompletionQueue& queue_;
 };
 
-// Parses the message of a call that is received as bytes, and clears `bytes`. The handler calls it,
-// so that the polling thread spends no time on parsing. InvalidArgument if they are malformed.
+// Parses a message that was received as bytes, and clears `bytes`. gRPC itself would parse it on a
+// polling thread; a handler may call this on any thread. InvalidArgument if it is malformed.
 template <class Message>
 Status Parse(grpc::ByteBuffer* bytes, Message* message) {
   const grpc::Status parsed = grpc::SerializationTraits<Message>::Deserialize(bytes, message);

@@ -54,7 +54,7 @@ class UnaryCallTest : public testing::Test {
   TestHost host_;
 };
 
-TEST_F(UnaryCallTest, OneAfterTheOtherIsAnswered) {
+TEST_F(UnaryCallTest, AnswersSeveralCallsInARow) {
   Serve([](const std::shared_ptr<Incoming>& call) {
     const std::string& text = call->request().container(0);
     call->Finish(text.empty() ? OkStatus() : NotFound("no container ", text));
@@ -87,7 +87,7 @@ TEST_F(UnaryCallTest, ManyWaitAtTheSameTimeWithoutAThread) {
   for (auto& call : calls) EXPECT_EQ(Get(std::move(call)), OkStatus());
 }
 
-TEST_F(UnaryCallTest, ACallerThatGivesUpIsNoticed) {
+TEST_F(UnaryCallTest, OnCancelRunsWhenTheClientGivesUp) {
   std::promise<void> gone;
   Serve([&](const std::shared_ptr<Incoming>& call) {
     call->OnCancel([&gone, call] {
@@ -102,7 +102,7 @@ TEST_F(UnaryCallTest, ACallerThatGivesUpIsNoticed) {
   EXPECT_EQ(gone.get_future().wait_for(kSoon), std::future_status::ready);
 }
 
-TEST_F(UnaryCallTest, WhoListensLateIsToldAtOnce) {
+TEST_F(UnaryCallTest, OnCancelAfterTheCancellationRunsAtOnce) {
   std::promise<std::shared_ptr<Incoming>> came;
   Serve([&](std::shared_ptr<Incoming> call) { came.set_value(std::move(call)); });
   auto ended = Call(200);

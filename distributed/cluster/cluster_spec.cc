@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// The largest index of a task. A larger one is a mistake, and would cost memory in arrays that are
-// indexed by task.
+// The largest index of a task. A larger one is a mistake of the user, and arrays that are indexed
+// by task would take much memory.
 constexpr int kTaskIndexMax = 1'000'000;
 
 bool IsJobName(string_view name) {

@@ -61,8 +61,8 @@ struct TaskConfig {
   // The port of the task's status page and metrics; 0: no status page. Not read from
   // TF_CONFIG.
   int status_port = 0;
-  // The index of this process among the task's two replicas: 0, at Address, or 1, at
-  // ReplicaAddress. Not read from TF_CONFIG.
+  // The index of this process among the task's two replicas: 0 is the one at Address(), 1 the one
+  // at ReplicaAddress(). Not read from TF_CONFIG.
   int replica = 0;
 
   // Returns the address of this process in the cluster, "host:port".
@@ -85,7 +85,7 @@ struct ClusterFlags {
   std::string listen_address;  // "host" or "host:port"
   std::string protocol = "auto";
   int status_port = 0;
-  std::string ps_replica_hosts;  // in the form of ps_hosts; "" or one for each
+  std::string ps_replica_hosts;  // as ps_hosts: one address for each task, or "" for no replicas
   int replica_index = 0;
 };
 // Adds --ps_replica_hosts and --replica_index to `*config`. InvalidArgument names the flag.

@@ -77,7 +77,7 @@ TEST(TfConfigTest, MistakesInJsonNameTheField) {
   }
 }
 
-// Meaningless values that launchers write, and malformed ones.
+// Uses meaningless values that launchers write, and malformed ones.
 TEST(TfConfigTest, HostileJsonIsAnErrorAndNoCrash) {
   const std::string deep(100'000, '[');
   const struct {

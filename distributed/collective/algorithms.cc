@@ -6,8 +6,8 @@
 namespace penstock::collective {
 namespace {
 
-// Merges of fewer bytes run on the thread that delivers messages: handing a merge to a sleeping
-// thread takes up to 50 us, in which 64 KiB can be merged several times.
+// Merges of fewer bytes run on the thread that delivers messages: waking another thread takes up to
+// 50 us, in which this thread can merge 64 KiB several times.
 constexpr int64_t kHeavyBytes = 128 << 10;
 
 }  // namespace

@@ -5,15 +5,15 @@
 // enough.
 //
 // All peers call the same function with matching arguments. `done` is called once, when this peer
-// has its result and needs no more messages; its own last messages may still be under way. Tensors
+// has its result and needs no more messages; others may not have got its last ones yet. Tensors
 // are flat, in the host's memory; outputs share no memory with inputs. Errors: those of
 // the link; InvalidArgument if a peer has sent a tensor of another type or size.
 //
 // The order of additions depends on nothing but the number of peers and elements:
 //   ring       segment j is ((x[j+1] + x[j+2]) + ...) + x[j], ranks modulo size; each byte is sent
 //              2(N-1)/N times per peer, in 2(N-1) hops
-//   doubling   the neighbours' sums, then the sums of pairs, ...: the lower rank is on the left;
-//              log2(N) hops, each with all bytes
+//   doubling   the sum of two neighbours, then of two such sums, ...; the lower ranks are the left
+//              operand; log2(N) hops, each with all bytes
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ void RunDoubling(const Services& services, const Reduction& reduction, Tensor in
 struct RingArgs {
   // Peer i owns segment i, the elements [offsets[i], offsets[i + 1]). Has size + 1 entries.
   std::vector<int64_t> offsets;
-  // Both true: all-reduce. Only `reduce`: reduce-scatter, whose output is the peer's segment. Only
-  // `gather`: all-gather, whose input is the peer's segment.
+  // If both are true, this is an all-reduce; with only `reduce`, a reduce-scatter, whose output is
+  // the peer's segment; with only `gather`, an all-gather, whose input is the peer's segment.
   bool reduce = true, gather = true;
   Reduction reduction = {};
   Tensor input, output;
@@ -55,9 +55,9 @@ struct RingArgs {
 // Runs an all-reduce, a reduce-scatter or an all-gather along a ring.
 void RunRing(const Services& services, RingArgs args, Done done);
 
-// The two messages of a broadcast that are received from kAnyPeer. The source announces itself to
-// all others. A task that only receives says so to peer 0; the group sends that message, not the
-// algorithm.
+// The tags of the two messages of a broadcast that are received from kAnyPeer. kAnnouncement: the
+// source announces itself to all other peers. kReceiver: a task tells peer 0 that it only receives;
+// the FormedGroup sends this message, not the algorithm.
 inline constexpr Tag kAnnouncement{.phase = Tag::kFromAny};
 inline constexpr Tag kReceiver{.phase = Tag::kFromAny, .chunk = 1};
 
@@ -78,8 +78,8 @@ std::vector<int64_t> EvenOffsets(int64_t elements, int parts);
 // `peer`.
 Status CheckReceived(const Tensor& received, DType dtype, int64_t elements, int peer);
 
-// Runs `work`, which touches `bytes` bytes: on the scheduler if that would take too long for a
-// thread that delivers messages, else on this thread.
+// Runs `work`, which reads or writes `bytes` bytes: on the scheduler if that takes too long for a
+// thread that delivers messages, else on the calling thread.
 void RunHeavy(Scheduler& threads, int64_t bytes, Scheduler::Closure work);
 
 }  // namespace penstock::collective

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All-reduce by recursive doubling: in round k a peer exchanges its sum with the peer whose number
-// differs in bit k. If the number of peers is no power of two, the first peers form pairs before
-// that: the odd peer of each pair sends its tensor to the even one, and receives the result at the
-// end.
+// differs in bit k. If the number of peers is not a power of two, the first peers form pairs before
+// the rounds: the odd peer of each pair sends its tensor to the even one, takes no part in the
+// rounds, and receives the result at the end.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -122,7 +122,7 @@ class Doubling : public std::enable_shared_from_this<Doubling> {
   const Reduction reduction_;
   const int rank_;
   const int players_;  // the number of peers that exchange sums
-  const int pairs_;    // peers before 2 * pairs_ form pairs
+  const int pairs_;    // the first 2 * pairs_ peers form pairs
   Tensor sum_;
   Tensor output_;
   Done done_;

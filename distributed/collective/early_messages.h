@@ -20,7 +20,7 @@
 
 namespace penstock::collective {
 
-// How long a call waits for the other ranks, unless it sets a timeout.
+// How long the call of one rank waits for the other ranks, unless the call sets a timeout.
 inline constexpr double kMaxWaitSeconds = 600;
 
 class EarlyMessages {
@@ -47,8 +47,8 @@ class EarlyMessages {
   Group Take(uint32_t id);
   // Drops the messages of a group that has ended, and any that arrive later.
   void Forget(uint32_t id);
-  // Drops all messages of each group of which `task` has sent a message: such a group cannot form
-  // without that task.
+  // Drops all messages of each group in which `task` has sent a message, because that group cannot
+  // form without `task`.
   void ForgetGroupsOf(const TaskName& task);
   // Drops the messages that have waited for too long, and remembers for kMaxWaitSeconds that their
   // groups have lost messages.

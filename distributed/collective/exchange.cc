@@ -81,8 +81,8 @@ void Exchange::ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>&
                });
 }
 
-// Begins a call in the group that has formed, or ends it with an error. Returns false if the call
-// has to wait for its group.
+// If the call's group has formed, begins the call there or ends it with an error, and returns true.
+// Returns false if the call has to wait until its group forms.
 bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int64_t step_id,
                            const DeviceName& device, CollectiveCall& call,
                            const std::shared_ptr<PendingCall>& pending) {
@@ -122,8 +122,8 @@ void Exchange::BeginInGroup(const std::shared_ptr<FormedGroup>& formed, int rank
                             CollectiveCall call, const std::shared_ptr<PendingCall>& pending) {
   formed->Begin(rank, step_id, std::move(call),
                 [pending](StatusOr<Tensor> result) { pending->End(std::move(result)); });
-  // The call was cancelled before it knew its group: the other ranks must not wait for this
-  // one.
+  // The call was cancelled before it had a group. Ends the group, so that the other ranks do not
+  // wait for this rank.
   if (pending->failed()) {
     const Status why = Cancelled("the step was cancelled");
     EndFormed(*formed, why);
@@ -144,7 +144,7 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
     full = table_.CheckRoomFor(key);
     if (full.ok()) {
       Group& group = table_.At(key);
-      // The group may have formed meanwhile, for another call of this rank.
+      // Another call of this rank may have made the group form meanwhile.
       formed = group.formed != nullptr || group.failed.contains(session);
       if (!formed) group.waiting.push_back(std::move(waiting));
     }
@@ -155,7 +155,7 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
     return Wait(key, std::move(waiting), tasks);
   }
   if (asked <= 0) ArmTimer(key, pending, kMaxWaitSeconds, instance);
-  // A lost task fails the call; each reachable task will receive the Join.
+  // If a task is lost, the call fails; all tasks that can be reached will receive the Join.
   for (const TaskId& task : tasks) links_.Connect(task);
   GroupActions actions;
   {
@@ -212,8 +212,8 @@ void Exchange::TryForm(const GroupKey& key, Group& group, GroupActions* actions)
     waiting.pending->set_group(formed);
     const auto shared = std::make_shared<Waiting>(std::move(waiting));
     actions->calls.push_back([this, formed, shared] {
-      // timeout_seconds limits the time until the call's end; the default limits only the
-      // forming.
+      // timeout_seconds limits the time until the end of the call, the default only the time until
+      // the group has formed.
       if (shared->call.timeout_seconds <= 0) shared->pending->StopTimer();
       const auto pending = shared->pending;
       const int rank = formed->RankOf(shared->device);
@@ -230,7 +230,8 @@ void Exchange::TryForm(const GroupKey& key, Group& group, GroupActions* actions)
 void Exchange::Received(const TaskName& from, const HashedKey& key, Tensor value) {
   if (key.key().tensor == kMessageKey) {
     const StatusOr<Message> message = ParseMessage(value);
-    // Perhaps from a task of another version; the group will not form in time.
+    // Ignores a malformed message, which a task of another version may have sent. The group then
+    // does not form, and its calls time out.
     if (!message.ok()) return;
     std::visit([&](const auto& m) { Handle(from, m); }, *message);
     return;
@@ -260,8 +261,8 @@ void Exchange::Handle(const TaskName& from, const Join& join) {
     Group* const group = full.ok() ? &table_.At(join.group) : nullptr;
     const auto formed = full.ok() ? group->formed : nullptr;
     if (formed != nullptr && formed->RankOf(*device) >= 0 && !formed->ended()) {
-      // The device in `from` joins again although its group has formed: in that task the group
-      // has ended.
+      // The device of `from` joins again although the group has formed here, so the group has ended
+      // in that task.
       const Status why = DepartureError(Aborted("it has begun anew"), from, join.group);
       table_.AddLeaveMessages(*formed, why, &actions);
       table_.Retire(*formed, why);
@@ -308,15 +309,15 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
     if (left_id != 0 && table_.FindFormed(left_id) == nullptr) {
       table_.early().Forget(left_id);
     }
-    // Finds the group by its ranks: this task may have combined Joins into a group
-    // that the sender did not form.
+    // Finds the group by its ranks, not by `leave.formed`: this task may have combined other Joins
+    // into a group than the sender.
     for (const auto& [id, each] : table_.formed()) {
       const auto left = [&](const Rank& r) { return r.task == from && nonces.contains(r.nonce); };
       if (std::any_of(each->ranks().begin(), each->ranks().end(), left)) formed = each;
     }
     if (formed != nullptr) {
-      // If the sender formed another group, or none, other tasks may also have formed a wrong group
-      // with this task's Joins.
+      // If the sender has formed another group, or none, other tasks may have formed this wrong
+      // group, too, so they must hear that it ends.
       const bool astray = !formed->ended() && leave.formed != formed->id();
       if (astray) table_.AddLeaveMessages(*formed, why, &actions);
       table_.Retire(*formed, why);

@@ -3,17 +3,19 @@
 // Exchange: runs collectives in one task. It brings ranks together into groups, and hands each
 // rank's call to its FormedGroup.
 //
-// How a group forms: a rank announces itself to all tasks of its session (Join). So every task
-// that has a rank in the group hears of all other ranks, in any order. When the last Join has
-// arrived, all these tasks know the same ranks: the group has formed, without a leader. Leave
-// revokes a Join. A group ends for all its tasks when one of them leaves it because it has lost
-// another task, a step was cancelled, or the session has ended.
+// How a group forms: each rank announces itself to all tasks of its session (Join). So every task
+// that has a rank in the group receives the Joins of all other ranks, in any order. When the last
+// Join has arrived, all these tasks know the same ranks: the group has formed, without a leader.
+// Leave revokes a Join. A group ends for all its tasks when one of them leaves it because it has
+// lost another task, a step was cancelled, or the session has ended.
 //
-// If the ranks belong to several sessions, each session may have run some more steps before it
-// hears that the group has ended. Therefore its next collective fails, and so do all later ones,
-// until the client makes a new session. Within one session the master ends the step for all ranks.
+// If the ranks belong to several sessions, each session may run some more steps before its task
+// learns that the group has ended. Therefore the session's next collective fails, and so do all
+// later ones, until the client makes a new session. Within one session the master ends the step for
+// all ranks.
 //
-// Thread-safe. The transport and the sessions' tasks are borrowed. Destroy it when no step runs.
+// Thread-safe. The transport and the sessions' tasks are borrowed. Must not be destroyed while a
+// step runs.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +41,7 @@ class Exchange final : public LinkListener {
  public:
   struct Options {
     TaskName self;
-    Scheduler* threads = nullptr;  // this and the following are borrowed
+    Scheduler* threads = nullptr;  // borrowed, like `env` and `timer`
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
     // Returns all tasks of a session, or an error if there is no session with this handle.
@@ -68,7 +70,7 @@ class Exchange final : public LinkListener {
     MutexLock lock(mu_);
     return table_.early().bytes();
   }
-  // Ends the session's part in collectives. Collectives that are under way fail with `why`.
+  // Ends the session's part in collectives. Its running collectives fail with `why`.
   void EndSession(const std::string& session, const Status& why);
 
  private:
@@ -91,7 +93,7 @@ class Exchange final : public LinkListener {
                 int64_t instance);
   // Adds a call to those that wait for the group, and announces its rank to `tasks`.
   void Wait(const GroupKey& key, Waiting waiting, const std::vector<TaskId>& tasks);
-  // Forms the group if all its ranks have joined, and one of them is of this task.
+  // Forms the group if all its ranks have joined, and at least one of them belongs to this task.
   void TryForm(const GroupKey& key, Group& group, GroupActions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Handle(const TaskName& from, const Join& join);
@@ -104,8 +106,8 @@ class Exchange final : public LinkListener {
   const Options options_;
   TaskLinks links_;
 
-  // Locked before those of the FormedGroups and PendingCalls. Not held while a message is sent
-  // or a call ends: these are noted as GroupActions, which RunActions does afterwards.
+  // Locked before the mutexes of the FormedGroups and PendingCalls. Not held while a message is
+  // sent or a call ends: both are collected in GroupActions, which RunActions executes afterwards.
   mutable Mutex mu_;
   GroupTable table_ ABSL_GUARDED_BY(mu_);
   uint64_t next_message_ ABSL_GUARDED_BY(mu_) = 1;

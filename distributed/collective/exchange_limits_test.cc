@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests one task with a peer that the test plays: the memory that the task keeps for late
-// tasks, and for groups that never form, is limited, and each limit leads to an error that
-// names it.
+// Tests one task; the test itself acts as the peer. The memory that the task keeps for late tasks,
+// and for groups that never form, is limited, and each limit leads to an error that names it.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -37,7 +36,7 @@ class LaterEnv final : public ForwardingEnv {
   int64_t added_ns = 0;
 };
 
-// Remembers the last step id that was subscribed to.
+// A transport that remembers the last step id to which the task has subscribed.
 class PlayedTransport final : public Transport {
  public:
   string_view protocol() const override { return "played"; }
@@ -49,7 +48,7 @@ class PlayedTransport final : public Transport {
   int64_t step = 0;
 };
 
-// The sink that leads to the peer: keeps the messages.
+// The sink that leads to the peer. Keeps the messages that the task sends.
 class PlayedSink final : public TensorSink {
  public:
   void Refuse(int64_t, const Status& why) override { refused = why; }
@@ -228,7 +227,7 @@ TEST_F(ExchangeLimitsTest, MessagesOfAGroupThatDoesNotFormExpire) {
   PeerSends(IdWith(1), 100, 10);
   EXPECT_GT(exchange_.early_bytes(), 0);
   env_.added_ns = 61'000'000'000;
-  PeerJoins({.key = 8, .size = 2}, 3);  // any message, which makes the task look for expired ones
+  PeerJoins({.key = 8, .size = 2}, 3);  // any message makes the task look for expired ones
   EXPECT_EQ(exchange_.early_bytes(), 0);
   PeerJoins(kGroup, 1);  // too late: the group would need the expired message
   const Status status = Get(result);

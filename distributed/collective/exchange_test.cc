@@ -318,8 +318,8 @@ TEST_P(ExchangeTest, ATimeoutBoundsACollectiveOfAGroupThatHasFormed) {
   }
 }
 
-// Returns the results of a step. As a master does, cancels the step for all ranks if
-// one fails.
+// Returns the results of a step. If one rank fails, cancels the step for all ranks, as a master
+// does.
 std::vector<StatusOr<Tensor>> CancelTogether(std::vector<Result>& results,
                                              Cancellation& cancellation) {
   std::vector<std::optional<StatusOr<Tensor>>> ended(results.size());
@@ -344,8 +344,8 @@ std::vector<StatusOr<Tensor>> CancelTogether(std::vector<Result>& results,
   return values;
 }
 
-// With random orders of ranks and random cancellations, nothing hangs, and successful results
-// are right.
+// With random orders of ranks and random cancellations, no call hangs, and each call that succeeds
+// has the right result.
 TEST_P(ExchangeTest, RandomCancellationsNeitherHangNorLie) {
   std::mt19937_64 random(1);
   Tasks tasks(GetParam(), 3);

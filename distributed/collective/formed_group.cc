@@ -88,7 +88,7 @@ Status FormedGroup::AddPart(uint64_t id, int rank, CollectiveCall call,
   execution.parts.emplace(rank, Part{std::move(call), std::move(*collected)});
   const int own = first_rank_[self_ + 1] - first_rank_[self_];
   *complete = execution.started = static_cast<int>(execution.parts.size()) == own;
-  // Executions without any part are never stored, and other functions rely on that.
+  // Only executions with a part are stored: other functions use the first part.
   if (found == executions_.end()) executions_.emplace(id, std::move(fresh));
   return OkStatus();
 }
@@ -145,8 +145,8 @@ void FormedGroup::Receive(const TaskName& from, const Address& address, Tensor v
     MutexLock lock(mu_);
     if (!ended_.ok() && !may_succeed_.contains(address.execution)) return;
     if (completed_.contains(address.execution)) {
-      // This execution has received all messages that it needs. But a second source may
-      // announce itself to the first one.
+      // This execution has ended and needs no more messages. But if this task was the source of a
+      // broadcast, the message may be the announcement of a second source, which is an error.
       const bool announces = address.tag == kAnnouncement.Number();
       if (!announces || !sent_.contains(address.execution)) return;
       wrong = TwoSources(self_, sender);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormedGroup: a group whose ranks have met, as one of its tasks sees it: which ranks there are,
-// and the collectives that they execute. A formed group ends at the first failure, and forms
-// again under another id, so that messages of the old group are never mistaken for messages of
+// FormedGroup: a group all of whose ranks have joined, as seen by one of its tasks: the ranks, and
+// the collectives that they execute. A formed group ends at the first failure. The ranks then form
+// a group with another id, so that messages of the old group are never mistaken for messages of
 // the new one.
 //
 // Ranks are ordered by their devices' names, so the ranks of one task are neighbours. A task
 // first merges the inputs of its own ranks; then it takes part in the algorithm as one peer,
-// however many ranks it has. If all ranks belong to one session, the step id says which calls
-// belong to one execution. Else calls are counted: the n-th call of an instance by one rank
-// meets the n-th call by the others.
+// however many ranks it has. If all ranks belong to one session, calls with the same step id belong
+// to one execution. Else each rank counts its calls with an instance key, and the n-th calls of
+// all ranks belong to one execution.
 //
 // formed_group.cc has the ranks, calls and messages, formed_group_run.cc the executions, and
 // formed_group_checks.cc the checks of calls and messages, and the errors.
@@ -85,11 +85,11 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   void Receive(const TaskName& from, const Address& address, Tensor value);
 
   // Ends the running executions with `why`, except those in `completed` that all of this task's
-  // ranks have begun: the task that has left the group has already sent all its messages of these.
+  // ranks have begun: the task that left the group has already sent all its messages for them.
   // Executions that begin later also fail. `why` must not be OK.
   void End(const Status& why, const std::vector<uint64_t>& completed = {});
   // Notes that `task` has left after completing the executions in `completed`, and calls
-  // End(why, completed). From now on losing the task is no failure.
+  // End(why, completed). From now on the group does not fail if the task is lost.
   void NoteLeft(const TaskName& task, const Status& why, const std::vector<uint64_t>& completed);
   bool HasLeft(const TaskName& task) const;
   bool ended() const;
@@ -97,9 +97,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   // Returns the executions that this task completed last, in the form that End takes.
   std::vector<uint64_t> completed() const;
   // Returns how many executions have begun in other tasks, but not yet here. At most kReceiversMax
-  // of them are known only from receivers of a broadcast. The messages of these receivers may also
-  // arrive late, for executions that have ended here and were forgotten; so the oldest entries are
-  // dropped.
+  // of them are known only from kReceiver messages. Such a message may arrive after its execution
+  // has ended here and was forgotten, and would stay forever; so the oldest entries are dropped.
   size_t foreseen() const;
   static constexpr size_t kReceiversMax = 4096;
   // Returns a text that says which ranks and tasks the executions of an instance wait for.
@@ -111,10 +110,10 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
     CollectiveCall call;
     Collectives::Collected collected;
   };
-  // The sender and the receivers of a broadcast, as far as they are known.
+  // The source and the receivers of a broadcast, as far as they are known.
   struct Roles {
     int source = -1;    // the number of the task that sends
-    int receivers = 0;  // the other tasks that said that they only receive; kept at task 0
+    int receivers = 0;  // how many other tasks said that they only receive; counted by task 0
   };
   struct Execution {
     uint16_t fingerprint = 0;
@@ -130,15 +129,15 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   struct Foreseen {
     uint16_t fingerprint = 0;
     int sender = 0;               // the number of the task whose message came first
-    bool only_receivers = false;  // no other message has come
+    bool only_receivers = false;  // true if only kReceiver messages have come
     Roles roles = {};
   };
   int PeerOf(const TaskName& task) const;
   uint64_t ExecutionOf(int rank, int64_t step_id, const CollectiveCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CheckPart(const Execution& execution, int rank, const CollectiveCall& call) const;
-  // Adds a rank's call to an execution. Sets `*complete` if it is the last of this task's
-  // ranks.
+  // Adds a rank's call to an execution. Sets `*complete` if all of this task's ranks have now
+  // called.
   Status AddPart(uint64_t id, int rank, CollectiveCall call, Collectives::Collected* collected,
                  bool* complete) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CheckMessage(int sender, const Address& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -149,11 +148,11 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   Status CheckRoomFor(const Mailbox::Slot& slot, const TaskName& from, const Tensor& value) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status DisagreementError(const CollectiveCall& call, int sender) const;
-  // Notes that task number `sender` sends in a broadcast. InvalidArgument if another task does,
-  // too.
+  // Notes that task number `sender` is the source of a broadcast. InvalidArgument if another task
+  // is a source, too.
   Status NoteSource(Roles* roles, int sender) const;
   Status TwoSources(int one, int other) const;
-  // InvalidArgument if all tasks have begun the broadcast and none of them sends.
+  // InvalidArgument if all tasks have begun the broadcast and none of them is its source.
   Status CheckForSource(const Execution& execution) const;
   std::string DescribeRanks() const;
   void Start(uint64_t id);
@@ -176,8 +175,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   int self_ = 0;                 // the number of this task
   bool one_session_ = true;
 
-  // Locked after the Exchange's. The functions of `options_` and all continuations, which may enter
-  // the Exchange, are called without it.
+  // Locked after the mutex of the Exchange. Not held while functions of `options_` or continuations
+  // are called, because they may lock the Exchange.
   mutable Mutex mu_;
   Status ended_ ABSL_GUARDED_BY(mu_);
   // Executions that may still end without an error.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormedGroup: checks that the ranks agree about an execution, and the errors and texts that say
+// FormedGroup: the checks that the ranks agree about an execution, and the texts of errors that say
 // what is wrong or missing.
 #include <set>
 #include <string>
@@ -13,7 +13,7 @@
 namespace penstock::collective {
 namespace {
 
-constexpr size_t kForeseenMax = 1 << 20;  // executions
+constexpr size_t kForeseenMax = 1 << 20;  // maximum number of entries in foreseen_
 constexpr size_t kRanksNamed = 8;         // maximum number of ranks that an error names
 
 }  // namespace

@@ -65,7 +65,7 @@ void FormedGroup::Start(uint64_t id) {
       calls.push_back(part.call);
       bytes += static_cast<int64_t>(part.call.input.bytes());
     }
-    // Task 0 checks whether no task sends. No other task has to wait for the check.
+    // All tasks that only receive the broadcast tell task 0, so it finds out if there is no source.
     if (self_ == 0) wrong = CheckForSource(execution);
     only_receives = calls[0].kind == CollectiveKind::kBroadcast && execution.roles.source < 0;
   }
@@ -138,8 +138,8 @@ void FormedGroup::NoteRan(uint64_t id, Tensor result, const Status& status) {
     Execution& execution = found->second;
     execution.ran = true;
     execution.result = result;
-    // A success waits until all messages have been sent: HandedOver then ends the execution. A
-    // failure need not wait, because no other step uses its messages.
+    // A successful execution ends only when all its messages have been sent (HandedOver ends it). A
+    // failed one ends at once, because no task needs its messages.
     if (status.ok() && execution.unsent > 0) return;
     if (status.ok()) RememberCompleted(id, execution);
     parts = std::move(execution.parts);

@@ -66,7 +66,7 @@ TEST(FormedGroupTest, ReceiversOfBroadcastsThatHaveEndedAreForgotten) {
   EXPECT_EQ(failed, OkStatus());
 }
 
-// Executions that another task has really begun are not forgotten.
+// Executions that another task has begun are kept, unless only kReceiver messages tell of them.
 TEST(FormedGroupTest, ExecutionsThatHaveBegunElsewhereAreKept) {
   const auto group = std::make_shared<FormedGroup>(FormedGroup::Options{
       .key = {.key = 1, .size = 2},

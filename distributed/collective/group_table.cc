@@ -173,7 +173,7 @@ void GroupTable::AddJoinMessages(const TaskName& task, GroupActions* actions) co
       if (joined.own) tell(key, joined.rank);
     }
   }
-  // A group may have formed here although `task` has not heard of all its ranks.
+  // A group may have formed here although `task` has not received the Joins of all its ranks.
   for (const auto& [id, formed] : formed_) {
     if (!formed->Has(task) || formed->ended()) continue;
     for (const Rank& rank : formed->ranks()) {
@@ -191,8 +191,9 @@ void GroupTable::AddLeaveMessages(const FormedGroup& formed, const Status& why,
   }
   for (const TaskName& task : formed.tasks()) {
     if (task == self_) continue;
-    // If a task has not connected yet, it does not know this task's ranks, so the group has not
-    // formed there. The refusal says that its own ranks must not wait for this group, either.
+    // If a task has not connected yet, it has not received this task's Joins, so the group has not
+    // formed there. The refusal revokes the Joins of that task's own ranks, too, so that they do
+    // not wait for this group.
     Leave refusal = leave;
     for (const Rank& rank : formed.ranks()) {
       if (rank.task == task) refusal.nonces.push_back(rank.nonce);

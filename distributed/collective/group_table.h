@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GroupTable: the groups that an Exchange knows: those whose ranks are still joining, those that
-// have formed, and what has arrived for groups that have not formed here.
+// have formed, and the messages that have arrived for groups that have not formed here.
 //
-// Not thread-safe: the Exchange guards it by its mutex. Nothing is sent and no continuation is
-// called here; both are noted as GroupActions, which the Exchange runs without its mutex.
+// Not thread-safe: the Exchange guards it by its mutex. The table sends no messages and calls no
+// continuations: it adds them to GroupActions, which the Exchange executes without its mutex.
 #pragma once
 
 #include <cstdint>
@@ -76,14 +76,14 @@ class GroupTable {
   // Returns a text that says which ranks of the group have joined.
   std::string DescribeJoined(const GroupKey& key) const;
 
-  // If all ranks of the group have joined, removes and returns them, sorted. Returns none if one is
-  // missing, or none of them is of this task.
+  // If all ranks of the group have joined, removes and returns them, sorted. Returns an empty list
+  // if a rank is missing, or if none of them belongs to this task.
   std::vector<Rank> TakeJoined(const GroupKey& key, Group& group);
   void AddFormed(Group& group, const std::shared_ptr<FormedGroup>& formed);
   // Returns null if no group with this id has formed.
   std::shared_ptr<FormedGroup> FindFormed(uint32_t id) const;
   const Formed& formed() const { return formed_; }
-  // Makes the group start no new executions: the next call joins again, or fails.
+  // Makes the group start no new executions: the next call of a rank joins again, or fails.
   void Retire(FormedGroup& formed, const Status& why);
   // Forgets ended groups without running executions.
   void RemoveEnded(int64_t now_ns);
@@ -100,16 +100,16 @@ class GroupTable {
   using Fails = std::function<bool(const Waiting&)>;
   void FailWaiting(const GroupKey& key, Group& group, const Status& why, const Fails& fails,
                    GroupActions* actions);
-  // As FailWaiting, in all groups.
+  // Does the same as FailWaiting above, in all groups.
   void FailWaiting(const Status& why, const Fails& fails, GroupActions* actions);
-  // The same, for a reason that the error annotates with the name of the group.
+  // Does the same in all groups, and adds the group's name to the error of each call.
   void FailWaitingAnnotated(const Status& why, const Fails& fails, GroupActions* actions);
-  // Forgets why calls of the session fail.
+  // Removes the session's errors from Group::failed, so that its calls no longer fail.
   void ForgetFailures(const std::string& session);
 
-  // Adds the Joins of this task's ranks, for a task that has connected.
+  // Adds Joins of this task's ranks, to be sent to `task`, which has just connected.
   void AddJoinMessages(const TaskName& task, GroupActions* actions) const;
-  // Tells the other tasks that this task's ranks leave the group.
+  // Adds messages that tell the group's other tasks that this task's ranks leave it.
   void AddLeaveMessages(const FormedGroup& formed, const Status& why, GroupActions* actions) const;
 
  private:

@@ -109,7 +109,7 @@ void Divide(DType dtype, int64_t count, int64_t divisor, void* values) {
     using T = decltype(zero);
     T* const to = static_cast<T*>(values);
     if constexpr (std::is_integral_v<T>) {
-      // A divisor that T cannot hold is larger than any number of ranks.
+      // Does not cast the divisor, which need not fit into T.
       for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(to[i] / divisor);
     } else {
       using W = typename Wide<T>::type;

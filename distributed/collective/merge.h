@@ -15,12 +15,12 @@ namespace penstock::collective {
 // Returns OK if tensors of this type can be reduced, else InvalidArgument.
 Status CheckMergeable(DType dtype);
 
-// Computes to[i] = a[i] OP b[i] for `count` elements. `to` may be `a` or `b`. REQUIRES
-// CheckMergeable.
+// Computes to[i] = a[i] OP b[i] for `count` elements. `to` may be `a` or `b`. REQUIRES:
+// CheckMergeable(dtype) is OK.
 void Merge(MergeOp op, DType dtype, int64_t count, const void* a, const void* b, void* to);
 
-// Divides each value by `divisor`; integers are rounded towards zero. REQUIRES CheckMergeable
-// and divisor > 0.
+// Divides each value by `divisor`; integers are rounded towards zero. REQUIRES:
+// CheckMergeable(dtype) is OK, and divisor > 0.
 void Divide(DType dtype, int64_t count, int64_t divisor, void* values);
 
 }  // namespace penstock::collective

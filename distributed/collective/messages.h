@@ -26,7 +26,7 @@ struct GroupKey {
 // Says that a rank waits for its group.
 struct Join {
   GroupKey group;
-  std::string device;   // the rank
+  std::string device;   // the device's full name, which identifies the rank
   std::string session;  // the handle of its session
   uint64_t nonce = 0;   // identifies this attempt to join
 };

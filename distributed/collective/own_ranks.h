@@ -4,7 +4,7 @@
 // algorithm as one peer: the inputs of its ranks become one flat tensor, and each rank gets its
 // part of the flat result.
 //
-// `calls` are those of the task's ranks, in their order. They agree (FingerprintOf).
+// `calls`: the calls of the task's ranks, in the order of the ranks, all with one FingerprintOf.
 #pragma once
 
 #include <cstdint>

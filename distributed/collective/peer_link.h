@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeerLink: one execution of a collective, as an algorithm sees it: a number of peers, to which it
-// sends tensors under tags. This is all that the algorithms know about the network.
+// PeerLink: the messages of one execution of a collective: an algorithm sends tagged tensors to
+// peers, and receives them. The algorithms use no other interface of the network.
 //
 // Thread-safe. Implementations: the network of tasks (exchange.h) and memory (testing/).
 #pragma once
@@ -33,8 +33,8 @@ class PeerLink {
   // Return the number of this peer, and the number of peers.
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Sends `value` to `peer`; never blocks. The tensor's memory must not change until all
-  // peers have ended.
+  // Sends `value` to `peer`; never blocks. The tensor's memory must not change until all peers
+  // have finished the execution.
   virtual void Send(int peer, Tag tag, Tensor value) = 0;
   // Calls `received` when the message arrives: exactly once, on any thread, possibly before Recv
   // returns. The caller has to check the type and size of the tensor.

@@ -44,7 +44,7 @@ class PendingCall {
     }
     if (token.has_value()) timer_.Disarm(*token);
   }
-  // Notes that the timer has fired, so that no call disarms it any more.
+  // Notes that the timer has fired; from now on StopTimer and End do not disarm it.
   void Expired() {
     MutexLock lock(mu_);
     stopped_ = true;
@@ -53,7 +53,8 @@ class PendingCall {
   // Marks a call that must not take part in any collective any more.
   void MarkFailed() { failed_ = true; }
   bool failed() const { return failed_; }
-  // Returns the group that the call was handed to. It has expired if there is none, or it is gone.
+  // Returns the group that executes the call. The pointer is expired if no group executes the call
+  // yet, or if the group was destroyed.
   std::weak_ptr<FormedGroup> group() {
     MutexLock lock(mu_);
     return group_;
@@ -67,8 +68,8 @@ class PendingCall {
   void End(StatusOr<Tensor> result) {
     if (ended_.exchange(true)) return;
     StopTimer();
-    // The cancellation callback may be running, even on this thread: it finds that the call has
-    // ended.
+    // The cancellation callback may be running, even on this thread: it then does nothing, because
+    // the call has ended.
     if (cancellation_ != nullptr && !cancellation_->cancelled()) cancellation_->Deregister(token_);
     Collectives::Collected collected = std::move(collected_);
     std::move(collected)(std::move(result));

@@ -101,7 +101,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
     }
   }
 
-  // Asks for the messages of a piece.
+  // Calls Recv for the messages of a piece.
   void Expect(const Piece& piece) {
     for (const RingPhase phase : {kReduce, kGather}) {
       if (phase == kReduce ? !args_.reduce : !args_.gather) continue;

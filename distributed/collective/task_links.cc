@@ -23,7 +23,7 @@ void TaskLinks::Connect(const TaskId& task) {
     Link& link = links_[*name];
     if (link.connected_to == task) return;
     before = std::exchange(link.connected_to, task);
-    // The sink leads to a process that has ended. The new process connects by itself.
+    // Drops a sink that leads to a process that has ended. The new process will connect by itself.
     if (link.last_incarnation != task.incarnation && std::exchange(link.sink_is_old, false)) {
       link.sink = nullptr;
     }
@@ -62,8 +62,8 @@ void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
     return sink->Send(step_id, key, std::move(value), /*is_dead=*/false, std::move(handed_over));
   }
   if (dropped.empty()) return;
-  // Ends the groups before the messages' `handed_over` is called; else their executions would
-  // seem to have succeeded.
+  // Calls Lost, which ends the groups, before `handed_over` of the dropped messages: otherwise the
+  // executions that sent them would seem to have succeeded.
   listener_.Lost(task,
                  ResourceExhausted(task.ToString(), " has not connected, and ", dropped.size(),
                                    " messages of ", dropped_bytes, " bytes wait for it; at most ",

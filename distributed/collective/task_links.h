@@ -63,11 +63,11 @@ class TaskLinks final : public TaskSteps {
   // Sends `value` and returns true if `task` and this task are connected in both directions; else
   // returns false. If the connection from `task` is lost later, the listener is told.
   [[nodiscard]] bool SendIfConnected(const TaskName& task, const HashedKey& key, Tensor value);
-  // Ends the connection from `task` to this task. The listener in `task` is told `why`.
+  // Ends the connection from `task` to this task. The listener in `task` gets Lost with `why`.
   void HangUp(const TaskName& task, const Status& why);
   // Sends like Send, but drops the value if the task has not connected: for messages that the
-  // owner sends again from LinkListener::Connected. If `final_message` is valid, a task that has
-  // not connected receives it when it connects.
+  // listener sends again when the task connects (LinkListener::Connected). If `final_message` is
+  // valid, a task that has not connected receives it when it connects.
   void SendOrDrop(const TaskName& task, const HashedKey& key, Tensor value,
                   Tensor final_message = Tensor());
 
@@ -90,7 +90,7 @@ class TaskLinks final : public TaskSteps {
     int64_t step_id = 0;            // reserved step id of this task's subscription
     std::shared_ptr<TensorSink> sink;
     int64_t sink_step_id = 0;      // reserved step id of the consumer's subscription
-    bool sink_is_old = false;      // the task was lost after the sink came
+    bool sink_is_old = false;      // the task was lost after it had subscribed with `sink`
     std::deque<HeldMessage> held;  // messages held until there is a sink
     int64_t held_bytes = 0;
     std::deque<HeldMessage> final_messages;  // sent after `held`, oldest first

@@ -67,7 +67,7 @@ class Examination {
     if (loopback.empty() || other.empty()) return;
     Add(Level::kError, "the cluster",
         StrCat("has '", loopback, "', which every host takes for itself, beside '", other, "'"),
-        "give each task the address at which the hosts of all others reach it");
+        "give each task an address at which the hosts of all other tasks reach it");
   }
 
   void CheckJobs() {
@@ -80,7 +80,7 @@ class Examination {
     const auto workers = jobs.find("worker");
     if (has_chief || (workers != jobs.end() && workers->second.count(0) > 0)) return;
     Add(Level::kError, "the cluster",
-        "has no chief: nobody initialises the variables and saves, and all workers wait",
+        "has no chief: no task initialises or saves the variables, and all workers wait",
         "add worker 0, or a job \"chief\"");
   }
 
@@ -102,7 +102,7 @@ class Examination {
         return Add(
             Level::kError, subject, StrCat("is connected to, but says nothing: ", probe.detail),
             "the process is stopped (SIGSTOP, a debugger), still starting, or not Penstock's");
-      case Outcome::kMisfit:
+      case Outcome::kMismatch:
         return Add(Level::kError, subject, StrCat("does not let this process in: ", probe.detail),
                    "give this process and all tasks the same --tls_ca and --token_file, and "
                    "certificates of that authority: see SECURITY.md");
@@ -134,7 +134,7 @@ class Examination {
       Add(Level::kWarning, SubjectOf(task),
           absl::StrFormat("its clock is %.1f s %s this host's", std::abs(task.probe.clock_ahead_s),
                           task.probe.clock_ahead_s > 0 ? "ahead of" : "behind"),
-          "times in logs and traces will not fit together; synchronise the clocks (NTP)");
+          "times in logs and traces cannot be compared; synchronise the clocks (NTP)");
     }
     if (findings_.size() > before) return;
     Add(Level::kOk, SubjectOf(task),
@@ -174,21 +174,21 @@ class Examination {
         "start all tasks with the same --protocol");
   }
 
-  // Compares the cluster in a task's flags with this process's. It need not list all tasks
-  // (TF_CONFIG may leave tasks out), but the tasks that it lists must agree.
+  // Compares the cluster that a task was started with to the one of this process. The task need not
+  // know all tasks (TF_CONFIG may leave tasks out), but the addresses that it has must agree.
   void CheckSpecification(const ProbedTask& task) {
     for (const auto& [job, tasks] : task.probe.cluster.jobs()) {
       for (const auto& [index, address] : tasks) {
         const std::string ours = config_.cluster.Address(job, index);
-        const std::string who = StrCat("/job:", job, "/task:", index);
+        const std::string task_name = StrCat("/job:", job, "/task:", index);
         if (ours.empty()) {
           Add(Level::kWarning, SubjectOf(task),
-              StrCat("was started with a ", who, " at ", address,
+              StrCat("was started with a ", task_name, " at ", address,
                      ", which the cluster here does not have"),
               "start all tasks with the same lists of hosts");
         } else if (ours != address) {
           Add(Level::kWarning, SubjectOf(task),
-              StrCat("was started with ", who, " at ", address, ", here it is at ", ours),
+              StrCat("was started with ", task_name, " at ", address, ", here it is at ", ours),
               "harmless if both lead to the same task; else use the same lists of hosts");
         }
       }

@@ -61,7 +61,7 @@ class ExamineClusterTest : public testing::Test {
   std::vector<ProbedTask> tasks_;
 };
 
-TEST_F(ExamineClusterTest, AClusterThatIsWell) {
+TEST_F(ExamineClusterTest, AHealthyClusterHasNoFindings) {
   EXPECT_THAT(Troubles(), IsEmpty());
   EXPECT_THAT(ExamineCluster(config_, tasks_),
               ElementsAre(Is(Level::kOk, "/job:ps/task:0 at a:1", "serves"),

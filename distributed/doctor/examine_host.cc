@@ -16,8 +16,9 @@ namespace {
 
 using Level = Finding::Level;
 
-// Open files of a task: libraries, data, checkpoints and clients; and for each other task, whose
-// connections are one for calls and one for tensors in each direction, with shared memory.
+// The numbers of open files that a task needs: kFilesOfTask for libraries, data, checkpoints and
+// clients, and kFilesPerPeer for each other task (connections for calls and tensors in both
+// directions, shared memory). A limit that is too low should be raised to kFilesAdvised.
 constexpr uint64_t kFilesOfTask = 128, kFilesPerPeer = 8, kFilesAdvised = 65536;
 
 constexpr double kGigabyte = 1e9;
@@ -48,9 +49,9 @@ Findings ExamineVariables(const TaskConfig& config, const Variables& variables) 
   Findings findings;
   for (const char* name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     if (variables(name).empty()) continue;
-    const std::string except = variables("no_grpc_proxy").empty() ? variables("no_proxy") : "";
+    const std::string exempt = variables("no_grpc_proxy").empty() ? variables("no_proxy") : "";
     findings.push_back({Level::kWarning, name,
-                        StrCat("is set, no_proxy is '", except,
+                        StrCat("is set, no_proxy is '", exempt,
                                "': Penstock's tasks call each other directly, but a TensorFlow "
                                "client sends its calls through the proxy"),
                         "unset it for such clients, or list the hosts of the cluster in no_proxy"});
@@ -60,13 +61,13 @@ Findings ExamineVariables(const TaskConfig& config, const Variables& variables) 
   const StatusOr<TaskConfig> other = TaskConfigFromJson(tf_config);
   if (!other.ok()) {
     findings.push_back({Level::kWarning, "TF_CONFIG", std::string(other.status().message()),
-                        "the flags count, but a client in Python will read it"});
+                        "Penstock uses the flags, but a client in Python will read TF_CONFIG"});
   } else if (other->cluster != config.cluster ||
              (!config.job.empty() && other->name() != config.name())) {
     findings.push_back({Level::kWarning, "TF_CONFIG",
                         StrCat("says otherwise than the flags: ", other->name(), " of ",
                                other->cluster.ToString()),
-                        "the flags count; unset TF_CONFIG or make them agree"});
+                        "Penstock uses the flags; unset TF_CONFIG or make them agree"});
   }
   return findings;
 }
@@ -106,17 +107,19 @@ Findings ExamineCheckpoints(const std::string& directory, const ClusterSpec& clu
   const Status written = TryToWrite(directory, env);
   if (!written.ok()) {
     return {{Level::kError, subject, StrCat("no checkpoint could be written: ", written.message()),
-             "the user of the task needs write access, and the disk room"}};
+             "the task's user needs write access, and the disk needs free space"}};
   }
   Findings findings;
   struct statvfs disk;
-  const double room = statvfs(directory.c_str(), &disk) == 0
-                          ? static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize)
-                          : kLittleSpace;
-  const std::string left = absl::StrFormat("%.1f GB are free", room / kGigabyte);
-  if (room < kLittleSpace) {
+  const bool known = statvfs(directory.c_str(), &disk) == 0;
+  const double free_bytes =
+      known ? static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) : 0;
+  const std::string left = known ? absl::StrFormat("%.1f GB are free", free_bytes / kGigabyte)
+                                 : "its free space is not known";
+  if (known && free_bytes < kLittleSpace) {
     findings.push_back({Level::kWarning, subject, left,
-                        "a checkpoint needs the size of all variables, the one before it, too"});
+                        "a checkpoint takes the size of all variables, and the previous one is "
+                        "kept while it is written"});
   } else {
     findings.push_back({Level::kOk, subject, StrCat("can be written; ", left)});
   }

@@ -23,7 +23,7 @@ using Variables = std::function<std::string(const std::string& name)>;
 Findings ExamineVariables(const TaskConfig& config, const Variables& variables);
 
 // Checks whether the task of `config` could listen; finds nothing if config.job is empty.
-// `runs`: the task runs already, so that its port is in use by the task itself.
+// `runs`: true if the task is already running, so that the task itself uses the port.
 Findings ExamineListening(const TaskConfig& config, bool runs);
 
 // Checks whether this process may open enough files for the connections of a cluster's task;

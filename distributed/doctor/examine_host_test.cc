@@ -41,7 +41,7 @@ TEST(ExamineVariablesTest, Proxies) {
               ElementsAre(Is(Level::kWarning, "http_proxy", "no_proxy is 'a,b'")));
 }
 
-TEST(ExamineVariablesTest, TfConfigThatSaysOtherwise) {
+TEST(ExamineVariablesTest, TfConfigThatContradictsTheFlags) {
   const std::string cluster = R"({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, )";
   EXPECT_THAT(Examine({{"TF_CONFIG", cluster + R"("task": {"type": "worker", "index": 0}})"}}),
               IsEmpty());

@@ -19,7 +19,7 @@ struct ClusterTrace {
   // A task that was asked to record the steps of the sessions of which it is the master.
   struct Master {
     std::string task;
-    Status status;            // why it recorded nothing
+    Status status;            // the error if it recorded nothing, else OK
     int64_t sessions = 0;     // the number of sessions whose master it is
     int64_t steps_begun = 0;  // may exceed the recorded steps: some have not ended, or failed
     std::string
@@ -39,7 +39,7 @@ struct ClusterTrace {
     int64_t offset_ns = 0, error_ns = 0;
   };
 
-  std::string asked;  // the task that has asked the others
+  std::string asked;  // the task that the tool asked, and that asked the other tasks
   std::vector<Master> masters;
   std::vector<Step> steps;
   std::vector<ClockReading> readings;

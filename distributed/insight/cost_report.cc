@@ -47,7 +47,7 @@ void AddDevice(const DeviceInfo& device, double slowness, wire::DeviceCost* cost
   cost->set_bytes_per_ns(device.rates.bytes_per_ns);
   cost->set_launch_ns(device.rates.launch_ns);
   cost->set_lanes(device.lanes);
-  // A GPU's description is its model.
+  // Only for CPUs does the description say how the rates were obtained; for a GPU it is the model.
   if (device.name.type == "CPU") cost->set_origin(device.description);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Costs as messages: the report of a task about its sessions, and files of costs.
+// Converts costs to and from messages: the cost report of a task's sessions, and cost files.
 #pragma once
 
 #include <string>
@@ -17,26 +17,26 @@ namespace penstock {
 
 // Reports the measurements of the sessions whose master is `task`, and predicts the costs of at
 // most `steps_max` steps of each session. Compiles each predicted step, which takes as long as
-// preparing it. Calls `goes_on` before each step; when it returns false, predicts no more steps.
+// preparing it. Calls `goes_on` before each step; once that returns false, predicts no more steps.
 // REQUIRES: `task` has started.
 wire::CostReport ReportCosts(Task& task, size_t steps_max, absl::FunctionRef<bool()> goes_on);
 
-// Adds the predicted costs to `*step`. REQUIRES: `report` is of a compilation with
+// Adds the predicted costs to `*step`. REQUIRES: `predicted` comes from a compilation with
 // CompileOptions::predict.
 void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step);
 
 void AddPrediction(const MemoryReport& predicted, wire::StepCosts* step);
 
-// Writes a file of costs. `measured` holds the measured nodes, and the devices on which they were
-// measured; the function adds the versions. FailedPrecondition if nothing was measured.
+// Writes a cost file. `measured` has the measured nodes, and the devices on which they were
+// measured; this function adds the version fields. FailedPrecondition if nothing was measured.
 Status WriteCostFile(Env& env, const std::string& path, wire::CostFile measured);
 
 struct SavedCosts {
   CostTable table;
   std::vector<DeviceInfo> devices;  // names and rates of the devices in the file
 };
-// InvalidArgument names the file and what is wrong: not JSON, another version, a device without a
-// full name, or an impossible time, size or rate.
+// Reads a cost file. InvalidArgument names the file and what is wrong: it is not JSON, has another
+// version, a device without a full name, or an impossible time, size or rate.
 StatusOr<SavedCosts> ReadCostFile(Env& env, const std::string& path);
 // Sets the rates of each device to those of the file's device of the same name, or else to those of
 // the file's first device of the same type.

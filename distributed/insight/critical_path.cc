@@ -42,8 +42,8 @@ class Walk {
     return last;
   }
 
-  // Adds the segments of a row and of its wait, and returns the row before it; kNone if it is
-  // the first.
+  // Adds the segments of a row and of its wait. Returns the row that it waited for; kNone if there
+  // is none.
   size_t AddRow(size_t index) {
     const TracedRow& row = rows_.rows()[index];
     const std::string task = TaskOf(index);

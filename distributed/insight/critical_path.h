@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CriticalPath: shows what a traced step spent its time on. It goes from the step's end back to
-// its start, in each place to the event for which the step waited last:
+// its start; from each event it goes to the event that the former waited for last:
 //
-//   the last row  <- it waited for a thread  <- its last input  <- ...  <- a _Recv
-//                 <- the tensor's way  <- the _Send, in another task  <- ...  <- the step's start
+//   the last row  <- its wait for a thread  <- its last input  <- ...  <- a _Recv
+//                 <- the transfer  <- the _Send, in another task  <- ...  <- the step's start
 //
 // Every nanosecond of the step belongs to exactly one segment. If the tasks' clocks disagree,
 // segments are shortened so that no time counts twice.
@@ -23,14 +23,14 @@ struct PathSegment {
     kKernel,    // a node ran
     kWait,      // a node waited for other steps, as ops of queues do
     kQueueing,  // a node was ready, and waited for a thread
-    kTransfer,  // a tensor was on its way
-    kGap,       // nothing recorded: calls between tasks, hand-overs between nodes
+    kTransfer,  // a tensor was being transferred
+    kGap,       // nothing was recorded: calls between tasks, time between a node and the next one
   };
   Kind kind = kGap;
   // The op of a kernel; "w:0 from /job:ps/task:0" for a transfer; for a gap, the phase of the
   // step.
   std::string what;
-  std::string task;  // where it happened; a transfer: the consumer
+  std::string task;  // the task where it happened; for a transfer, the consumer
   int64_t start_ns = 0, end_ns = 0;
   int64_t nanos() const { return end_ns - start_ns; }
 };

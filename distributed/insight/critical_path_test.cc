@@ -137,7 +137,7 @@ TEST(CriticalPathTest, GoesRoundLoops) {
                           "18 ran Mul", "10 ran NextIteration"));
 }
 
-// Rows with zero length that seem to wait for each other, and clocks that disagree.
+// The rows have no length and seem to wait for each other, and the tasks' clocks disagree.
 TEST(CriticalPathTest, EndsHoweverTheTimesAre) {
   EXPECT_THAT(
       PathOf(Step(10, 20,

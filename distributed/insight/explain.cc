@@ -111,8 +111,8 @@ class Explainer {
 
   void FindNewSessions() {
     for (const wire::ClusterTask& task : cluster_.task()) {
-      // By task: the number of new sessions that wait for the task, and the longest of these waits
-      // in milliseconds.
+      // For each task that does not answer: the number of new sessions that wait for it, and the
+      // longest of these waits in milliseconds.
       std::map<std::string, std::pair<size_t, int64_t>> waiting;
       for (const wire::NewSessionReport& session : task.report().new_session()) {
         if (!ExceedsPatience(session.age_ms())) continue;

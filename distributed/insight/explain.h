@@ -30,10 +30,10 @@ struct Explanation {
 Explanation Explain(const wire::ClusterReport& cluster, int64_t patience_ms = 1'000,
                     size_t steps_max = 20);
 
-// Give an age to steps that run in the client's own process, which do not report it. AgesAreMissing
-// returns whether there is such a step. If so, the caller asks for a second report, `now`,
-// `passed_ms` later. LearnAges then sets the age of each such step that is in both reports to
-// `passed_ms`.
+// Estimate the age of steps that run in the client's own process: reports do not contain it.
+// AgesAreMissing returns whether there is such a step. If so, the caller gets a second report,
+// `now`, `passed_ms` after `before`. LearnAges then sets the age of each such step that is in both
+// reports to `passed_ms`.
 bool AgesAreMissing(const wire::ClusterReport& cluster);
 void LearnAges(const wire::ClusterReport& before, int64_t passed_ms, wire::ClusterReport* now);
 

@@ -21,7 +21,7 @@ using testing::Not;
 constexpr char kA[] = "/job:worker/replica:0/task:0";
 constexpr char kB[] = "/job:ps/replica:0/task:0";
 
-// Replaces $A and $B by the tasks, and $Q(name) by a queue on $B.
+// Replaces $A and $B by the names of the tasks, and $Q(name) by a queue on $B.
 std::string Expand(std::string text) {
   for (size_t at; (at = text.find("$Q(")) != std::string::npos;) {
     const size_t end = text.find(')', at);
@@ -162,8 +162,8 @@ TEST_F(ExplainTest, ALockThatAnotherStepHolds) {
       HasSubstr("'lock' of step 8 in /job:ps/task:0 has locked it, but comes after 'take'"));
 }
 
-// A wait for a tensor is a consequence of its source's wait, so only the source is named as the
-// culprit.
+// A wait for a tensor follows from the wait of the task that sends it, so the explanation names
+// only the latter wait as the culprit.
 TEST_F(ExplainTest, ATransferFollowsFromWhatItsSourceWaitsFor) {
   Add(kA, R"(session { handle: 's' step { step_id: 7 age_ms: 5000 target: 'train'
                                            running_in: '$A' running_in: '$B' } }
@@ -225,8 +225,8 @@ TEST_F(ExplainTest, ATaskThatDoesNotAnswer) {
           HasSubstr("1 new session of /job:worker/task:0 waits, for 9 s, for /job:ps/task:0")));
 }
 
-// ReportOf A misses B's heartbeats and waits for B's answer, but both tasks have sent their
-// reports.
+// Task A gets no answers to its heartbeats from B, and a new session on A waits for B; but both
+// tasks have sent their reports.
 TEST_F(ExplainTest, TasksThatCannotReachEachOther) {
   Add(kA, R"(new_session { age_ms: 9000 task: '$B'
                            unanswered { task: '$B' error { message: 'Deadline Exceeded' } } }
@@ -261,7 +261,7 @@ TEST_F(ExplainTest, ATensorThatWasNotAskedFor) {
   EXPECT_THAT(Findings(), ElementsAre(HasSubstr("'sum:0' of step 7 is ready, but was not asked")));
 }
 
-// The heartbeats without an answer were meant for the incarnation before a restart.
+// The unanswered heartbeats were meant for an incarnation of B before its restart.
 TEST_F(ExplainTest, ARestartedTaskIsNotCutOff) {
   Add(kA, "peer { task: '$B' incarnation: 5 heartbeats_missed: 3 silent_ms: 6000 }");
   Add(kB, "self { task: '$B' incarnation: 6 }");

@@ -13,8 +13,8 @@
 namespace penstock {
 
 // Returns OK if `header` ("HOST" or "HOST:PORT") is a numeric address, "localhost" or one of
-// `names`, in any case of letters; or if it is "", which no browser sends. Else PermissionDenied,
-// which names --status_hosts.
+// `names`, ignoring case; or if it is "", which no browser sends. Else PermissionDenied, which
+// names --status_hosts.
 Status CheckHostHeader(const std::string& header, const std::vector<std::string>& names);
 
 }  // namespace penstock

@@ -50,9 +50,9 @@ class Metrics {
   void AddTask() {
     Add(Family("penstock_task_info", "The task; the value is 1.", MetricType::Gauge), 1,
         {{"task", task_.self().task()}, {"version", task_.version()}});
-    Add(Family("penstock_uptime_seconds", "Since the task began.", MetricType::Gauge),
+    Add(Family("penstock_uptime_seconds", "Time since the task's start.", MetricType::Gauge),
         static_cast<double>(task_.uptime_ms()) / 1000);
-    Gauge("penstock_memory_bytes", "Memory of the process, resident.", task_.memory_bytes());
+    Gauge("penstock_memory_bytes", "Resident memory of the process.", task_.memory_bytes());
     Gauge("penstock_sessions", "Sessions whose master this task is.", task_.session_size());
     Gauge("penstock_new_sessions", "New sessions that wait for tasks.", task_.new_session_size());
     AddSent("penstock_sent_bytes_total", "Bytes of tensors sent to another task.",
@@ -71,7 +71,7 @@ class Metrics {
   void AddSteps() {
     const wire::StepCounts& steps = task_.steps();
     Counter("penstock_steps_total", "Steps that sessions of this task have begun.", steps.begun());
-    Gauge("penstock_steps_running", "Steps that run in this task now, whoever is their master.",
+    Gauge("penstock_steps_running", "Steps of all masters that run in this task now.",
           task_.part_size());
     MetricFamily& failed =
         Family("penstock_steps_failed_total", "Steps that have failed.", MetricType::Counter);
@@ -80,7 +80,7 @@ class Metrics {
     }
     MetricFamily& seconds =
         Family("penstock_step_seconds",
-               "How long steps took, but for those that run in their client's own process.",
+               "Times of steps, except those that run in their client's own process.",
                MetricType::Histogram);
     ClientMetric metric;
     uint64_t so_far = 0;
@@ -96,12 +96,12 @@ class Metrics {
 
   void AddPeers() {
     MetricFamily& alive = Family("penstock_peer_alive",
-                                 "Whether another task counts as alive here.", MetricType::Gauge);
+                                 "1 if this task counts another task as alive.", MetricType::Gauge);
     for (const wire::PeerReport& peer : task_.peer()) {
       Add(alive, peer.has_lost() ? 0 : 1, {{"peer", peer.task()}});
     }
     MetricFamily& silent = Family("penstock_peer_silent_seconds",
-                                  "Since another task answered a heartbeat.", MetricType::Gauge);
+                                  "Time since another task's last answer.", MetricType::Gauge);
     for (const wire::PeerReport& peer : task_.peer()) {
       Add(silent, static_cast<double>(peer.silent_ms()) / 1000, {{"peer", peer.task()}});
     }
@@ -123,8 +123,8 @@ class Metrics {
 
   void AddCheckpoints() {
     MetricFamily& age = Family("penstock_checkpoint_age_seconds",
-                               "Since an op of this task finished writing a checkpoint; the last "
-                               "of each path without its step.",
+                               "Time since an op of this task finished the last checkpoint of a "
+                               "path (without the step).",
                                MetricType::Gauge);
     for (const wire::CheckpointReport& last : task_.checkpoint()) {
       Add(age, static_cast<double>(last.age_ms()) / 1000, {{"checkpoint", NameOf(last)}});
@@ -143,7 +143,7 @@ class Metrics {
 
   void AddResources() {
     Gauge("penstock_variables", "Variables kept here.", task_.variables());
-    Gauge("penstock_variables_bytes", "Their size, all together.", task_.variable_bytes());
+    Gauge("penstock_variables_bytes", "Size of all variables.", task_.variable_bytes());
     MetricFamily& variables = Family(
         "penstock_variable_bytes", "Size of each of the 20 largest variables.", MetricType::Gauge);
     for (const wire::ResourceReport& resource : task_.resource()) {
@@ -152,7 +152,7 @@ class Metrics {
       }
     }
     AddQueues("penstock_queue_elements", "Elements in a queue.", &wire::QueueReport::size);
-    AddQueues("penstock_queue_capacity", "Room of a queue; negative: no limit.",
+    AddQueues("penstock_queue_capacity", "Capacity of a queue; negative: no limit.",
               &wire::QueueReport::capacity);
     AddQueues("penstock_queue_waiting_puts", "Operations that wait for room.",
               &wire::QueueReport::waiting_puts);

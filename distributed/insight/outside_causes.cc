@@ -18,8 +18,8 @@ using absl::StrAppend;
 using absl::StrCat;
 
 constexpr int kMissesMin = 2;
-// A client that waits for a variable asks again at least this often. TensorFlow's clients ask every
-// 30 s.
+// The longest time between two questions of a client that waits for variables. TensorFlow's clients
+// ask every 30 s.
 constexpr int64_t kAskedAgainMs = 35'000;
 constexpr size_t kNamesShown = 5;
 
@@ -28,7 +28,7 @@ bool HasSessions(const wire::ClusterReport& cluster) {
                      [](const auto& task) { return task.report().session_size() > 0; });
 }
 
-// Finds out which task cannot reach which.
+// Finds the pairs of tasks of which one cannot reach the other.
 class CutFinder {
  public:
   CutFinder(const wire::ClusterReport& cluster, const WaitGraph& graph, int64_t patience_ms)
@@ -85,7 +85,7 @@ class CutFinder {
   void AddPeers(const wire::ClusterTask& task) {
     for (const wire::PeerReport& peer : task.report().peer()) {
       const wire::ClusterTask* const other = Answers(peer.task());
-      // A task that was restarted answers, but not as the incarnation that was watched.
+      // Skips a task that was restarted: another incarnation of it has missed the heartbeats.
       const bool same =
           other != nullptr && other->report().self().incarnation() == peer.incarnation();
       if (!same || peer.heartbeats_missed() < kMissesMin || peer.silent_ms() < patience_ms_) {

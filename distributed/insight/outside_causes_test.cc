@@ -35,7 +35,8 @@ std::vector<std::string> CutPairs(const std::string& text) {
   return FindCutPairs(cluster, WaitGraph(cluster), kPatienceMs);
 }
 
-// Two tasks that have answered; the worker's report has `more`.
+// Returns a cluster of two tasks that have answered. The worker's report contains `more`, the ps's
+// report `of_ps`.
 std::string TwoTasks(const std::string& more, const std::string& of_ps = "") {
   return absl::StrCat("asked: '$W' task { name: '$W' report { ", more,
                       " } } task { name: '$P' report { self { incarnation: 7 } ", of_ps, " } }");

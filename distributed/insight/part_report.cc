@@ -29,7 +29,7 @@ wire::UseReport::Kind KindOf(const OpDef& op) {
   return wire::UseReport::OTHER;
 }
 
-// Returns whether the node passes its first input on, unchanged.
+// Returns whether the node passes its first input on unchanged.
 bool PassesOn(const Node& node) {
   return node.op().passes_through || node.op().flow != FlowOp::kNone;
 }

@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-// Returns the resource that `node` uses, with the name that the node which makes the handle gives
-// it. Returns nullopt if `node` uses none, or if the graph does not tell which.
+// Returns the resource that `node` uses. Its name is the one in the node that makes its handle.
+// Returns nullopt if `node` uses no resource, or if the graph does not tell which one.
 std::optional<wire::ResourceName> ResourceOf(const Node& node, const std::string& device);
 
 // Adds the activity of one step in an executor that runs `graph` on `device`: its waits, its loops,

@@ -56,7 +56,7 @@ div.wide { overflow-x: auto; }
 <body>
 )";
 
-// Names come from programs: they must appear as text, not as markup.
+// Escapes names, which may contain any characters, so that browsers show them as text.
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(
       text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});

@@ -19,7 +19,7 @@ namespace {
 constexpr char kThreads[] = "4";
 
 std::string ListeningPort(const HostPort& address) {
-  // Listens on IPv4 and IPv6: with "[::]" the library would use only IPv6.
+  // "+PORT" makes the library listen on IPv4 and IPv6; with "[::]" it would use only IPv6.
   if (address.host == "::") return absl::StrCat("+", address.port);
   return address.ToString();
 }
@@ -52,7 +52,8 @@ StatusServer::~StatusServer() {
 
 int StatusServer::Log(const mg_connection* connection, const char* message) {
   auto* const server = static_cast<StatusServer*>(mg_get_user_data(mg_get_context(connection)));
-  // Messages after the start concern single connections, such as clients that hang up.
+  // Ignores messages after the start: they concern single connections, for example one that a
+  // client has closed.
   if (server != nullptr && server->context_ == nullptr) server->error_ = message;
   return 1;  // tells the library not to print the message to stderr, too
 }

@@ -30,7 +30,7 @@ class StatusServer {
   struct Visitor {
     std::string host;  // the numeric address at which the server listens
     int port = 0;
-    std::string authorization, asked_host;  // the contents of the headers Authorization and Host
+    std::string authorization, asked_host;  // the values of the headers Authorization and Host
   };
   // Functions that provide the contents of the pages. Called on threads of the server, several at
   // a time; they may take a few seconds.

@@ -57,8 +57,8 @@ bool Waits(const wire::ClusterReport& cluster, uint64_t step_id, int64_t patienc
 
 }  // namespace
 
-// Returns the steps of the task's own sessions that are old enough, as far as this
-// task knows.
+// Returns the steps of the task's own sessions that may be stuck: they are old enough, and none of
+// their parts in this task computes.
 StuckWatch::Ages StuckWatch::FindOldSteps(const wire::TaskReport& task) const {
   Ages suspects;
   std::set<std::string> own_sessions;
@@ -69,8 +69,8 @@ StuckWatch::Ages StuckWatch::FindOldSteps(const wire::TaskReport& task) const {
     }
   }
   for (const wire::PartReport& part : task.part()) {
-    // A step that runs only in its client's process is recognised by its waits, because it has
-    // no age.
+    // The report has no age for a step that runs only in its client's process. Uses the age of the
+    // step's oldest wait instead.
     const int64_t waits_ms = OldestWaitMs(part);
     if (own_sessions.count(part.session()) > 0 && waits_ms >= options_.patience_ms) {
       suspects.emplace(part.step_id(), waits_ms);

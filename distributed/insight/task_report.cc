@@ -23,8 +23,8 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// The maximum numbers of variables (the largest ones) in a report, and of queues that no node waits
-// for.
+// The maximum number of variables in a report, which lists the largest ones; and the maximum number
+// of queues in it that no node waits for.
 constexpr size_t kVariablesMax = 20;
 constexpr int kQueuesMax = 100;
 
@@ -34,7 +34,7 @@ void SetError(const Status& status, wire::Error* error) {
 }
 
 int64_t ResidentBytes(Env& env) {
-  const StatusOr<std::string> pages = env.ReadFile("/proc/self/statm");  // total resident ...
+  const StatusOr<std::string> pages = env.ReadFile("/proc/self/statm");  // "TOTAL RESIDENT ..."
   if (!pages.ok()) return 0;
   const std::vector<string_view> fields = absl::StrSplit(*pages, ' ');
   int64_t resident = 0;
@@ -105,7 +105,7 @@ class Reporter {
     }
   }
 
-  // Leaves out variables that have got a value since, and those of other tasks of this process.
+  // Leaves out variables that have a value by now, and variables of other tasks of this process.
   void AddAwaitedVariables() {
     for (const AwaitedVariable& awaited : AwaitedVariables()) {
       const std::vector<Worker::Store> stores = task_.worker().stores();

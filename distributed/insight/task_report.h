@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Takes the locks of the task one after the other, each for a moment. So different fields may
-// come from different moments, and running steps are not held up.
+// Takes the locks of the task one after the other, each for a moment, so as not to delay running
+// steps. Different fields may therefore come from different moments.
 // REQUIRES: `task` has started.
 wire::TaskReport ReportTask(Task& task, Env& env);
 

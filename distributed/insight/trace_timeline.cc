@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// A shorter wait for a thread has no box of its own; only the node's box shows it.
+// A wait for a thread that is shorter than this gets no box of its own.
 constexpr int64_t kQueueingNanosMin = 10'000;
 
 // A box whose lane is not known yet.
@@ -88,7 +88,7 @@ class Drawing {
     }
   }
 
-  // Returns null if the row has no box of its own, because the box of a transfer stands for it.
+  // Returns null if the row gets no box of its own, because the box of its transfer shows it.
   const PlannedBox* PlanRow(const TracedRows& rows, size_t index, size_t step) {
     if (rows.TransferInto(index) != nullptr) return nullptr;
     const TracedRow& row = rows.rows()[index];

@@ -61,8 +61,8 @@ void TracedRows::AddTransfers() {
     if (!row.transfer.has_value()) continue;
     (IsSend(row) ? sends : recvs)[KeyOf(*row.transfer)].push_back(i);
   }
-  // Besides the row of a _Recv there is a row that says how many bytes were transferred, and from
-  // where.
+  // For each transfer, besides the row of the _Recv, a row kTransferStats has the number of bytes
+  // and the sending device.
   absl::flat_hash_map<EdgeKey, std::vector<const NodeStats*>> arrivals;
   for (const DeviceStats& device : step_.devices) {
     for (const NodeStats& node : device.nodes) {

@@ -68,9 +68,9 @@ std::vector<size_t> WaitGraph::WaitsOf(const std::string& task, uint64_t step_id
   return found == waits_of_.end() ? std::vector<size_t>() : found->second;
 }
 
-// Adds the waits that may hold up a transfer. It is not known which nodes in other tasks compute
-// the tensor. But transfers within one step never form a cycle, so the transfer is ultimately held
-// up by a wait of the same step that is not for a tensor. All such waits are added.
+// Adds the waits that may hold up a transfer. Reports do not say which nodes of other tasks compute
+// the tensor. But transfers within one step never form a cycle, so the transfer finally depends on
+// a wait of the same step that is not for a tensor. Adds all such waits.
 void WaitGraph::AddTransfer(Wait* wait) {
   const uint64_t step_id = wait->part->step_id();
   Way way{.task = TaskOfDevice(wait->wait->from_device()), .step_id = step_id};
@@ -101,7 +101,7 @@ void WaitGraph::AddUses(Wait* wait) {
       Way way{.task = task, .step_id = step_id, .use = &use};
       if (use.state() == wire::UseReport::NOT_HELD_UP) {
         // The node has run, or may run at any time. If it holds a lock, any wait of its step may
-        // come before the lock's release.
+        // delay the release of the lock.
         if (use.kind() == wire::UseReport::LOCK && part != wait->part) {
           way.behind = WaitsOf(task, step_id);
           way.open = part->computing() || way.behind.empty();

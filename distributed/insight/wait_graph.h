@@ -29,7 +29,7 @@ class WaitGraph {
     uint64_t step_id = 0;
     const wire::UseReport* use = nullptr;  // null: a transfer
     bool open = false;
-    std::vector<size_t> behind;  // indices of waits, each of which holds it up
+    std::vector<size_t> behind;  // indices of the waits that have to end first
   };
   enum class Missing { kNothing, kTaskSilent, kNotRunning };
   struct Wait {

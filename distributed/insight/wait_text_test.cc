@@ -29,7 +29,7 @@ struct Waiting {
   const WaitGraph graph;
 };
 
-// Returns the text of the only wait of a cluster of two tasks, in a part of the worker.
+// Returns the text of a wait in a part of the worker, the only wait of a cluster of two tasks.
 std::string TextOf(const std::string& wait, const std::string& of_ps = "report {}") {
   return Waiting(absl::StrCat("task { name: '$W' report { part { step_id: 3 wait { node: 'n' ",
                               "op: 'Op' age_ms: 2000 ", wait, " } } } } task { name: '$P' ", of_ps,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AutoPlacement: remembers the devices that a session with SessionOptions::placement "auto" has
-// chosen for its state. It chooses them only once. StepSampling: selects the executions of a
+// AutoPlacement: chooses, only once, the devices for the state of a session with
+// SessionOptions::placement "auto", and remembers them. StepSampling: selects the executions of a
 // prepared step that are measured, and those after which the step is placed again.
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -13,26 +13,26 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two expensive products of two variables each, without devices.
+// A graph with two expensive products, each of two variables, whose nodes name no devices.
 class AutoPlacementTest : public testing::Test {
  protected:
   AutoPlacementTest() {
-    for (DeviceInfo& device : w_.devices) {
+    for (DeviceInfo& device : p_.devices) {
       device.rates = {.flops_per_ns = 0.001, .bytes_per_ns = 1, .launch_ns = 100};
     }
     for (const std::string side : {"a", "b"}) {
-      Node* const x = w_.Add(side + "_x", "Var");
-      Node* const y = w_.Add(side + "_y", "Var");
-      w_.Add(side + "_product", "Product", {{x, 0}, {y, 0}});
+      Node* const x = p_.Add(side + "_x", "Var");
+      Node* const y = p_.Add(side + "_y", "Var");
+      p_.Add(side + "_product", "Product", {{x, 0}, {y, 0}});
     }
   }
   std::shared_ptr<const DeviceByNode> Decide(int64_t version) {
-    auto state = placement_.StateDevices(w_.graph, version, w_.devices, w_.options);
+    auto state = placement_.StateDevices(p_.graph, version, p_.devices, p_.options);
     EXPECT_TRUE(state.ok()) << state.status();
     return state.ok() ? *state : nullptr;
   }
 
-  World w_;
+  TestProgram p_;
   AutoPlacement placement_;
 };
 
@@ -45,28 +45,28 @@ TEST_F(AutoPlacementTest, StateIsSpreadAsItsUseIs) {
   EXPECT_NE(state->at("a_x"), state->at("b_x"));
 }
 
-TEST_F(AutoPlacementTest, WhatIsDecidedStays) {
+TEST_F(AutoPlacementTest, DecisionsStay) {
   const auto before = Decide(1);
   EXPECT_EQ(Decide(1), before) << "not decided again";
   for (DeviceInfo& device :
-       w_.devices) {  // by these costs, one task would now be fast enough for both variables
+       p_.devices) {  // by these costs, one task would now be fast enough for both variables
     device.rates.flops_per_ns = 1e9;
   }
-  w_.Add("c_x", "Var");
+  p_.Add("c_x", "Var");
   const auto after = Decide(2);
   ASSERT_EQ(after->size(), 5u);
   for (const auto& [node, device] : *before) EXPECT_EQ(after->at(node), device);
 }
 
 TEST_F(AutoPlacementTest, ErrorsSayThatTheWholeGraphIsPlaced) {
-  w_.Add("lost", "Input", {}, {.device = "/job:nowhere"});
-  const Status status = placement_.StateDevices(w_.graph, 1, w_.devices, w_.options).status();
+  p_.Add("lost", "Input", {}, {.device = "/job:nowhere"});
+  const Status status = placement_.StateDevices(p_.graph, 1, p_.devices, p_.options).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("placement of the whole graph"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("operation lost:"));
 }
 
-// Plays executions of lengths that a test chooses, one after the other, and counts those that are
-// measured.
+// Simulates executions, one after the other, whose times the test chooses, and counts the measured
+// ones.
 struct SampledStep {
   void Run(int executions, int64_t nanos) {
     for (int i = 0; i < executions; ++i) {
@@ -85,7 +85,7 @@ struct SampledStep {
   std::vector<int> measured, placed;
 };
 
-TEST(StepSamplingTest, FewAreMeasured) {
+TEST(StepSamplingTest, MeasuresFewExecutions) {
   SampledStep step;
   step.Run(5000, 1'000'000);
   EXPECT_EQ(step.measured, (std::vector<int>{2, 3, 4, 16, 1024, 2048, 3072, 4096}));
@@ -120,7 +120,7 @@ TEST(StepSamplingTest, NoiseIsNotMeasured) {
   EXPECT_EQ(step.measured, (std::vector<int>{2, 3, 4, 16}));
 }
 
-TEST(CheckPlacementTest, ListsWhatThereIs) {
+TEST(CheckPlacementTest, ErrorsListTheAllowedValues) {
   EXPECT_TRUE(CheckPlacement("auto").ok());
   EXPECT_TRUE(CheckPlacement("client").ok());
   EXPECT_THAT(std::string(CheckPlacement("best").message()), HasSubstr("'client' or 'auto'"));

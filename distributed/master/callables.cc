@@ -48,11 +48,11 @@ std::vector<std::shared_ptr<PreparedStep>> Callables::Steps() const {
   return steps;
 }
 
-void Callables::Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& anew) {
+void Callables::Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& other) {
   std::vector<std::shared_ptr<PreparedStep>> replaced;  // destroyed after the lock is released
   MutexLock lock(mu_);
   for (auto& [callable, entry] : entries_) {
-    if (entry.step.get() == &step) replaced.push_back(std::exchange(entry.step, anew));
+    if (entry.step.get() == &step) replaced.push_back(std::exchange(entry.step, other));
   }
 }
 

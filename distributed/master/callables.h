@@ -3,8 +3,8 @@
 // Callables: the callables of one session, by handle: prepared steps that a client runs again and
 // again without naming their feeds and fetches.
 //
-// Thread-safe. Locks: no other lock is taken while mu_ is held, and no prepared step is destroyed:
-// its destructor calls its tasks.
+// Thread-safe. Locks: while mu_ is held, no other lock is taken, and no prepared step is destroyed,
+// because the destructor of a step calls its tasks.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ class Callables {
 
   // Returns the steps of all callables, in the order of their handles.
   std::vector<std::shared_ptr<PreparedStep>> Steps() const ABSL_LOCKS_EXCLUDED(mu_);
-  // In all callables that run `step`, replaces it by `anew`, which has the same names.
-  void Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& anew)
+  // In all callables that run `step`, replaces it by `other`, which has the same names.
+  void Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& other)
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -23,7 +23,7 @@ class CallablesTest : public testing::Test {
   Callables callables_;
 };
 
-TEST_F(CallablesTest, AreFoundByHandleWithTheirOptions) {
+TEST_F(CallablesTest, FindReturnsTheStepAndItsOptions) {
   const int64_t first = callables_.Add({first_, {.timeout_ms = 30}});
   const int64_t second = callables_.Add({second_, {}});
   EXPECT_NE(first, second);
@@ -47,9 +47,9 @@ TEST_F(CallablesTest, AStepIsReplacedInAllCallablesThatRunIt) {
   callables_.Add({first_, {.timeout_ms = 30}});
   callables_.Add({second_, {}});
   const int64_t last = callables_.Add({first_, {.timeout_ms = 40}});
-  const auto anew = NewStep();
-  callables_.Replace(*first_, anew);
-  EXPECT_THAT(callables_.Steps(), ElementsAre(anew, second_, anew));
+  const auto next = NewStep();
+  callables_.Replace(*first_, next);
+  EXPECT_THAT(callables_.Steps(), ElementsAre(next, second_, next));
   EXPECT_EQ(callables_.Find(last)->options.timeout_ms, 40);
 }
 

@@ -17,7 +17,7 @@ namespace penstock {
 
 class ClientActivity {
  public:
-  // Borrows `env`. The time of the last use is now.
+  // Borrows `env`. Counts the construction as the first use.
   explicit ClientActivity(Env& env) : env_(env), last_use_ns_(env.NowNanos()) {}
 
   // Notes that the session is in use.

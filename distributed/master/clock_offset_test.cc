@@ -43,7 +43,7 @@ TEST(ClockOffsetTest, TheTrueOffsetIsWithinTheError) {
   EXPECT_LT(clock.best()->error_ns, kMilli);
 }
 
-TEST(ClockOffsetTest, AClockThatIsSetIsReadAnew) {
+TEST(ClockOffsetTest, ReadingsFromBeforeAClockWasSetAreDropped) {
   ClockOffset clock;
   clock.Add(0, 2 * kMilli, 2 * kMilli, 1 * kMilli);
   clock.Add(10 * kMilli, 20 * kMilli, 20 * kMilli, 5'015 * kMilli);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClusterTasks: the tasks of a master's cluster, without its own, and the clients of their workers.
+// ClusterTasks: the tasks of a cluster except the master's own, with the clients of their workers.
 //
 // Thread-safe.
 #pragma once

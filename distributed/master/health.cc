@@ -87,8 +87,8 @@ std::vector<HealthMonitor::Peer> HealthMonitor::peers() const {
 
 void HealthMonitor::Tick() {
   Ask(/*heartbeat=*/true);
-  // Arms the timer last: the destructor waits for an armed tick, and thereby for the end of this
-  // call.
+  // Arms the timer last: the destructor locks `mu` and disarms the timer, which waits for a tick
+  // that is running.
   MutexLock lock(state_->mu);
   if (!state_->stopped) ArmTick();
 }
@@ -155,7 +155,7 @@ void HealthMonitor::ArmTick() {
 void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
                              int64_t now_ns, const StatusOr<TaskStatus>& answer) {
   LossNotice notice;
-  std::string back;  // the name of a task that counted as lost and has answered
+  std::string recovered;  // the name of a task that counted as lost and has answered
   {
     MutexLock lock(state->mu);
     const auto it = state->tasks.find(key);
@@ -169,7 +169,7 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
       if (absl::IsUnavailable(health.status_) && !kNeverAgain.Fires()) {
         health.status_ = OkStatus();
         health.ok_.store(true, std::memory_order_release);
-        back = watched.task.ToString();
+        recovered = watched.task.ToString();
       }
       for (const std::string& session : answer->unknown_sessions) {
         const auto listener = watched.sessions.find(session);
@@ -186,9 +186,9 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
                &notice);
     }
   }
-  if (!back.empty()) {
+  if (!recovered.empty()) {
     Log({.event = "task_back",
-         .text = StrCat(back, " answers again"),
+         .text = StrCat(recovered, " answers again"),
          .fields = {{"peer", key.first}},
          .limited = true});
   }

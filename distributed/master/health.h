@@ -8,7 +8,7 @@
 // was restarted stays Aborted. If a task has forgotten a session, only the session's listener gets
 // Aborted. If a task has not acknowledged the abort of a step, the heartbeats repeat the abort.
 // Otherwise the step would stay in the task until the session ends. Time is monotonic. Thread-safe.
-// Listeners run on any thread, without locks; one call may still come after Unwatch.
+// Listeners run on any thread, without locks; one call may still come after Unwatch has returned.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct HealthOptions {
   int misses_max = 3;
 };
 
-// The health of one incarnation of a task, as the master knows it. Reading it costs one load.
+// The health of one incarnation of a task, as the master knows it. ok() costs one atomic load.
 class TaskHealth {
  public:
   bool ok() const { return ok_.load(std::memory_order_acquire); }

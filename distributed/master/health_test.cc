@@ -29,14 +29,14 @@ class HealthTest : public SimTest {
     return monitor_->Watch(
         kPs, client_, session, [this, session](HealthMonitor::Loss what, const Status& why) {
           const char* const lost = what == HealthMonitor::Loss::kTask ? "" : " (the session)";
-          told_.push_back(StrCat(session, lost, ": ", why.ToString()));
+          reported_.push_back(StrCat(session, lost, ": ", why.ToString()));
         });
   }
   void Answer(StatusOr<TaskStatus> answer) { client_->status = std::move(answer); }
 
   std::shared_ptr<FakeWorkerClient> client_ = std::make_shared<FakeWorkerClient>();
   std::optional<HealthMonitor> monitor_;
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
 };
 
 TEST_F(HealthTest, AHeartbeatNamesTheIncarnationAndRenewsTheSessionsLeases) {
@@ -60,14 +60,14 @@ TEST_F(HealthTest, ATaskThatMissesSeveralHeartbeatsIsUnavailableUntilItAnswers) 
     Answer(DeadlineExceeded("no route"));
     Pass(2'000);
     EXPECT_TRUE(health->ok()) << "two misses";
-    EXPECT_THAT(told_, ElementsAre());
+    EXPECT_THAT(reported_, ElementsAre());
     Pass(1'000);
     EXPECT_FALSE(health->ok());
     EXPECT_EQ(health->status(),
               Unavailable("/job:ps/replica:0/task:0 at a:1 has not answered 3 heartbeats: "
                           "no route"));
     Pass(10'000);
-    EXPECT_EQ(told_.size(), 1u) << "is told once";
+    EXPECT_EQ(reported_.size(), 1u) << "is told once";
 
     Answer(TaskStatus{.self = kPs});
     Pass(1'000);
@@ -77,28 +77,28 @@ TEST_F(HealthTest, ATaskThatMissesSeveralHeartbeatsIsUnavailableUntilItAnswers) 
     Pass(2'000);
     EXPECT_TRUE(health->ok()) << "misses are counted in a row";
     Pass(1'000);
-    EXPECT_EQ(told_.size(), 2u);
+    EXPECT_EQ(reported_.size(), 2u);
   });
 }
 
-TEST_F(HealthTest, ARestartIsForGood) {
+TEST_F(HealthTest, ARestartedTaskStaysAborted) {
   Watching([&] {
     const auto health = Watch("s");
     Answer(Aborted("has restarted"));
     Pass(1'500);
-    EXPECT_THAT(told_, ElementsAre("s: ABORTED: has restarted"));
+    EXPECT_THAT(reported_, ElementsAre("s: ABORTED: has restarted"));
     Answer(DeadlineExceeded("no route"));
     Pass(5'000);
     EXPECT_EQ(health->status(), Aborted("has restarted"));
     Answer(TaskStatus{.self = kPs});
     Pass(5'000);
     EXPECT_EQ(health->status(), Aborted("has restarted"));
-    EXPECT_EQ(told_.size(), 1u);
+    EXPECT_EQ(reported_.size(), 1u);
   });
 }
 
 // The restart may become known after the task was already considered lost.
-TEST_F(HealthTest, ARestartIsToldAfterASilence) {
+TEST_F(HealthTest, ARestartIsReportedAfterASilence) {
   Watching([&] {
     const auto health = Watch("s");
     Answer(DeadlineExceeded("no route"));
@@ -106,17 +106,17 @@ TEST_F(HealthTest, ARestartIsToldAfterASilence) {
     Answer(Aborted("has restarted"));
     Pass(1'000);
     EXPECT_EQ(health->status(), Aborted("has restarted"));
-    EXPECT_EQ(told_.size(), 2u);
+    EXPECT_EQ(reported_.size(), 2u);
   });
 }
 
-TEST_F(HealthTest, ASessionThatTheTaskHasForgottenIsToldAlone) {
+TEST_F(HealthTest, OnlyTheForgottenSessionGetsAborted) {
   Watching([&] {
     const auto health = Watch("s1");
     Watch("s2");
     Answer(TaskStatus{.self = kPs, .unknown_sessions = {"s2", "never heard of"}});
     Pass(1'500);
-    EXPECT_THAT(told_, ElementsAre("s2 (the session): ABORTED: /job:ps/replica:0/task:0 at a:1 "
+    EXPECT_THAT(reported_, ElementsAre("s2 (the session): ABORTED: /job:ps/replica:0/task:0 at a:1 "
                                    "has lost the session"));
     EXPECT_TRUE(health->ok()) << "the task itself is well";
   });
@@ -195,7 +195,7 @@ TEST_F(HealthTest, HeartbeatsTellByHowMuchClocksDiffer) {
   });
 }
 
-TEST_F(HealthTest, AClockThatIsNotToldMissesNoHeartbeat) {
+TEST_F(HealthTest, AMissingClockIsNoMissedHeartbeat) {
   Watching([&] {
     const auto health = Watch("s");
     Answer(DeadlineExceeded("no route"));
@@ -217,7 +217,7 @@ TEST_F(HealthTest, AnswersMayComeAfterTheMonitorHasGone) {
   });
   Answer(Aborted("has restarted"));
   client_->AnswerHeld();
-  EXPECT_THAT(told_, ElementsAre());
+  EXPECT_THAT(reported_, ElementsAre());
 }
 
 }  // namespace

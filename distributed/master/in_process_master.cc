@@ -21,15 +21,15 @@ struct InProcessMaster::State {
   std::atomic<bool> refused{false};
   std::atomic<int64_t> calls{0};  // running calls
   Mutex mu;
-  // True while Close waits. `no_calls_left` may be notified only then, because its scheduler may
-  // not exist at other times.
+  // True while Close waits. `no_calls_left` may be notified only then, because afterwards its
+  // scheduler may be destroyed.
   bool closing ABSL_GUARDED_BY(mu) = false;
   Condition no_calls_left;
 };
 
 namespace {
 
-// A call into the master, which lives at least as long as this object.
+// Counts a running call into the master, so that the master lives at least as long as this object.
 class Call {
  public:
   explicit Call(InProcessMaster::State& state) : state_(state) { state_.calls.fetch_add(1); }

@@ -73,7 +73,7 @@ TEST_F(InProcessMasterTest, AClosedSessionSaysSo) {
   });
 }
 
-TEST_F(InProcessMasterTest, OneThatGoesAwayIsClosed) {
+TEST_F(InProcessMasterTest, DestroyingASessionClosesIt) {
   Serving([&] {
     auto session = direct_->NewSession({});
     ASSERT_EQ(session->Extend(g_.graph()), OkStatus());
@@ -128,7 +128,7 @@ TEST_F(InProcessMasterTest, CloseWaitsForTheCallsUnderWay) {
   });
 }
 
-// On real threads: which of the two first calls creates the session is random.
+// Uses real threads: either of the two first calls may be the one that creates the session.
 TEST(InProcessMasterThreadsTest, TwoFirstCallsBeginOneSession) {
   ThreadPool threads("test", 2);
   TestWorker worker(Env::Real(), threads, DeadlineTimer::Real());

@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-// A task that does not answer is asked again after this time.
+// A task that does not answer is asked again after this time, plus kContactPauseMsPerWait for each
+// session that waits.
 constexpr int64_t kContactPauseMs = 100;
 constexpr int64_t kContactPauseMsPerWait = 5;
 // The maximum number of sessions that wait for tasks. Each of them holds its client's graph.

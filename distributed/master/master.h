@@ -100,7 +100,7 @@ class Master {
   void ReadClocks() { health_.ReadClocks(); }
   // Returns the number of steps begun in all sessions, closed ones included.
   uint64_t steps_begun() const;
-  // Samples the number of steps; to be called every few seconds: see StepRate.
+  // Samples the number of steps (see StepRate). The caller calls this every few seconds.
   void SampleSteps();
   double steps_per_second() const;
 

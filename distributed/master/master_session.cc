@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
-// A worker deletes a session when it has not heard from its master for this long.
+// A worker deletes a session if its master has not renewed the lease for this long.
 constexpr int64_t kLeaseMs = kMinuteMs;
 constexpr int64_t kRegisterTimeoutMs = kMinuteMs;
 // How long a thread polls for the end of a step before it blocks: about the cost of waking it.
@@ -119,7 +119,7 @@ void MasterSession::WatchTasks() {
       const auto session = weak.lock();
       if (session == nullptr) return;
       Worker* const own = session->tasks()[0].client->in_process();
-      // The lost task may be the master of steps that have a part in this one.
+      // The lost task may be the master of other sessions' steps that have a part in this task.
       if (what == HealthMonitor::Loss::kTask && own != nullptr) own->MasterLost(id, why);
       session->steps_->TaskLost(id, why);
     };
@@ -144,9 +144,9 @@ void MasterSession::DeleteInTasks() {
   tasks_->session_deleted = true;
 }
 
-int64_t MasterSession::TimeoutMs(int64_t otherwise) const {
+int64_t MasterSession::TimeoutMs(int64_t default_ms) const {
   const int64_t given = options_.session.operation_timeout_ms;
-  return given > 0 ? LimitTimeout(given) : otherwise;
+  return given > 0 ? LimitTimeout(given) : default_ms;
 }
 
 int64_t MasterSession::DeadlineOf(const RunOptions& options, bool several_tasks) const {
@@ -186,9 +186,9 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
     Wait wait(*options_.services.threads, "a step to be prepared");
     Prepared larger;
     prepared_->PrepareLarger(step, feeds,
-                             [&larger, done = wait.done()](StatusOr<Prepared> anew) mutable {
-                               if (anew.ok()) larger = *anew;
-                               std::move(done)(anew.status());
+                             [&larger, done = wait.done()](StatusOr<Prepared> next) mutable {
+                               if (next.ok()) larger = *next;
+                               std::move(done)(next.status());
                              });
     RETURN_IF_ERROR(wait.Get());
     return RunPrepared(larger, options, feeds, outputs, metadata);
@@ -201,7 +201,8 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   const StepMeasuring::Reasons reasons = measuring_.Begin(step.get());
   if (options.trace || reasons.any()) stats.emplace();
   StepStatsCollector* const collector = stats.has_value() ? &*stats : nullptr;
-  // Releases the old outputs: variables that share memory with them can then be updated in place.
+  // Releases the old outputs first, so that a variable that shares memory with one of them can be
+  // updated in place.
   outputs->clear();
   outputs->resize(step->names().fetches.size());
   if (step->local != nullptr) {
@@ -227,8 +228,8 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   return measuring_.End(step, options, wait.Get(), reasons, collector, outputs, metadata);
 }
 
-// Spins until the step has ended, but at most for kSpin. The step's part in this task has ended
-// already, and that is usually the last part to end.
+// Spins until the step has ended, but at most for kSpin. The step's part in this task has already
+// ended, and other parts usually end before it.
 void MasterSession::AwaitStep(const Wait& wait) const {
   if (wait.ended()) return;
   Worker* const worker = tasks().front().client->in_process();
@@ -286,16 +287,16 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
   for (auto& [name, value] : run->feeds) run->values.push_back(std::move(value));
   const Status fits = step->CheckFeeds(run->values);
   if (!fits.ok()) return std::move(done)(fits);
-  if (!prepared_->Outgrows(*step, run->values)) return StartFitting(step, run, std::move(done));
+  if (!prepared_->Outgrows(*step, run->values)) return StartWithinLimit(step, run, std::move(done));
   prepared_->PrepareLarger(
       step, run->values,
       [self = shared_from_this(), run, done = std::move(done)](StatusOr<Prepared> larger) mutable {
         if (!larger.ok()) return std::move(done)(larger.status());
-        self->StartFitting(*larger, run, std::move(done));
+        self->StartWithinLimit(*larger, run, std::move(done));
       });
 }
 
-void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done) {
+void MasterSession::StartWithinLimit(const Prepared& step, AsyncRun* run, Done done) {
   step->NoteFeeds(run->values);
   if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) {
     prepared_->AdaptToFeeds(step, run->values);

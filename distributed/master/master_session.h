@@ -4,7 +4,7 @@
 // the session in its tasks, and runs steps: a step that has only one part, in this process, runs on
 // the caller's thread with hardly any overhead; every other step is a MasterStep.
 //
-// The state of a session belongs to classes of their own: SessionGraph, PreparedSteps, SessionSteps
+// The state of a session is in objects of other classes: SessionGraph, PreparedSteps, SessionSteps
 // (the steps that run), PartialRuns and ClientActivity. Thread-safe: MasterSession has no lock, and
 // none of these classes takes another one's lock while it holds its own. Held by shared pointers:
 // the steps that it runs keep it alive, except partial runs.
@@ -76,7 +76,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     std::vector<Tensor> outputs;
     RunMetadata metadata;
 
-    // For the session only.
+    // Used by the session; the caller does not set them.
     std::vector<Tensor> values;
     StepStatsCollector stats;
   };
@@ -91,8 +91,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status ReleaseCallable(int64_t callable);
 
   // Sets up a partial run (partial_run.h) and returns its handle. A partial run that is never
-  // finished ends with the session, or at the session's time limit. `hold` is kept until the step
-  // has ended.
+  // finished ends with the session, or at the session's time limit. `hold`: an object that is kept
+  // alive until the step has ended.
   StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec);
   using SetUp = absl::AnyInvocable<void(StatusOr<std::string>) &&>;
   void SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
@@ -162,9 +162,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                   StepStatsCollector* stats);
   void AwaitStep(const Wait& wait) const;
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);
-  void StartFitting(const Prepared& step, AsyncRun* run, Done done);
+  void StartWithinLimit(const Prepared& step, AsyncRun* run, Done done);
   int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
-  int64_t TimeoutMs(int64_t otherwise) const;
+  int64_t TimeoutMs(int64_t default_ms) const;
 
   const Options options_;
   const std::shared_ptr<SessionTasks> tasks_;

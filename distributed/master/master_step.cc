@@ -49,7 +49,7 @@ void MasterStep::Start(Done done) {
     };
     cancellation_registered_ = args_.cancellation->Register(abort, &cancellation_token_);
     if (!cancellation_registered_) {
-      // The session, too, may be aborting the step at this moment.
+      // Keeps an earlier error: the session may be aborting the step at this moment, too.
       MutexLock lock(mu_);
       if (first_error_.ok()) first_error_ = args_.cancellation->status();
     }
@@ -126,8 +126,8 @@ void MasterStep::PartEnded(size_t part, const Status& ended) {
   if (!cause.ok()) AbortParts(cause);
 }
 
-// Returns `task_lost` with this step, and what it waited for in the master's own task, added to it.
-// Returns the step's own error instead if the step has failed in that task.
+// Returns `task_lost`, and adds the name of this step and what the step waited for in the master's
+// own task. If the step has failed in that task, returns the step's error instead.
 Status MasterStep::WithStep(const Status& task_lost) const {
   Worker* const own = prepared_->tasks->list[0].client->in_process();
   if (own == nullptr) return task_lost;  // nothing in this task waited
@@ -180,8 +180,8 @@ void MasterStep::AbandonParts() {
   }
 }
 
-// Arms the timer to call `then` on a thread of the pool: if the timer's thread ended the step, it
-// would wait for itself.
+// Arms the timer to call `then`, on a thread of the pool: the end of the step disarms the timers,
+// which waits for the timer's thread, so that thread must not end the step.
 void MasterStep::ArmTimer(int64_t at_ns, void (MasterStep::*then)()) {
   MutexLock lock(mu_);
   if (left_ == 0) return;

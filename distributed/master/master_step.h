@@ -27,8 +27,8 @@ namespace penstock {
 class MasterStep : public std::enable_shared_from_this<MasterStep> {
  public:
   static constexpr int64_t kGraceMs = 2'000;
-  // Each task ends its part at the deadline and reports what the part waited for. If a task does
-  // not, the master ends the step this much later.
+  // Each task ends its part at the deadline and reports what the part waited for. If a task has not
+  // done this kDeadlineSlackMs after the deadline, the master ends the step.
   static constexpr int64_t kDeadlineSlackMs = 250;
 
   // Borrowed until `done`.
@@ -39,7 +39,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
     absl::Span<Tensor> fetches;
     StepStatsCollector* stats = nullptr;
     Cancellation* cancellation = nullptr;  // the caller's; may be null
-    // Start stores the Step of the master's own task here before it returns, unless null.
+    // If not null, Start stores the Step of the master's own task here before it returns.
     std::shared_ptr<Step>* own_step = nullptr;
     // If true, Start may run nodes on this thread until the step has ended.
     bool on_this_thread = false;

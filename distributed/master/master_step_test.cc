@@ -191,7 +191,8 @@ TEST_F(MasterStepTest, TheFirstAbortCounts) {
   });
 }
 
-// The task may live, and run its part of the step as long as its session.
+// If a task has not received the abort, it would run its part of the step as long as its session
+// lives.
 TEST_F(MasterStepTest, AnAbortThatIsLostIsRepeatedWithTheHeartbeats) {
   Simulate([&] {
     HealthMonitor monitor({.interval_ms = 1'000}, env_, *timer_);

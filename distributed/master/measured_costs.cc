@@ -48,9 +48,8 @@ void RecordTransfer(const NodeStats& stats, const Ends& ends, int64_t ahead_ns, 
   const StatusOr<DeviceName> from = DeviceName::Parse(stats.transfer->from);
   const StatusOr<DeviceName> to = DeviceName::Parse(stats.transfer->to);
   if (made == ends.end() || !from.ok() || !to.ok()) return;
-  // A producer sends values as soon as it has made them. If the consumer began to wait later, an
-  // unknown part of the transfer was over by then, and the measured rest would make the link seem
-  // faster than it is.
+  // A producer sends a value as soon as it has made it. If the consumer began to wait later, the
+  // transfer may have ended before that, so its time is not known.
   const int64_t made_ns = made->second;
   if (made_ns < stats.start_ns - ahead_ns) return;
   costs->RecordTransfer(*from, *to, static_cast<double>(stats.outputs[0].bytes),

@@ -20,13 +20,13 @@ namespace penstock {
 class MeasuredCosts {
  public:
   // Records the costs of a traced step of `graph`: the sizes of outputs, and the times of stateless
-  // nodes on CPUs. Other times are left out: those of stateful nodes include waiting (for a queue,
-  // a lock, a message), and those of other devices are only the times of launching a kernel. Nodes
-  // that the compiler added are left out, too. A transfer between tasks is timed only if the
-  // consumer was waiting for it already. It lasts from the end of the node that made the value to
-  // the value's arrival, by the clocks of the two tasks. `clocks_ahead`: by how many nanoseconds
-  // the wall clock of a task is ahead of the master's; tasks that are not in the map have the
-  // master's clock.
+  // nodes on CPUs, except control flow. Times of stateful nodes are left out because they include
+  // waiting (for a queue, a lock, a message), those of other devices because they only include the
+  // launch of a kernel. Nodes that the compiler added are left out, too. A transfer between tasks
+  // is timed only if the consumer was waiting for it already. It lasts from the end of the node
+  // that made the value to the value's arrival, by the clocks of the two tasks. `clocks_ahead`: by
+  // how many nanoseconds the wall clock of a task is ahead of the master's; tasks that are not in
+  // the map have the master's clock.
   using ClocksAhead = std::map<std::string, int64_t>;
   void Record(const Graph& graph, const std::vector<DeviceStats>& stats,
               const ClocksAhead& clocks_ahead = {});

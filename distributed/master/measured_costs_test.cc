@@ -72,8 +72,9 @@ TEST(MeasuredCostsTest, TransfersTellOfLinks) {
   EXPECT_EQ(table->LinkBetween(Device(kCpu), Device(kOther)).latency_ns, 50);
 }
 
-// A megabyte was made at 150 and arrived at 10150, but the consumer asked for it only at 10050.
-TEST(MeasuredCostsTest, TransfersThatWereUnderWayTellNothing) {
+// A tensor of 1 MB was computed at 150 and arrived at 10150, but the consumer began to wait for it
+// only at 10050.
+TEST(MeasuredCostsTest, TransfersThatBeganBeforeTheWaitAreNotTimed) {
   constexpr char kOther[] = "/job:b/replica:0/task:1/device:CPU:0";
   constexpr int64_t kBytes = 1'000'000;
   const auto transfer = [&](int64_t start) {

@@ -19,8 +19,8 @@ bool SameTensor(string_view a, string_view b) {
 
 // Returns the index of `name` among `names`, and marks it in `used`. Clients of the protocol
 // know these error texts.
-StatusOr<int> TakeOne(const char* what, const char* done, const std::string& name,
-                      const std::vector<std::string>& names, std::vector<bool>* used) {
+StatusOr<int> MarkUsed(const char* what, const char* done, const std::string& name,
+                       const std::vector<std::string>& names, std::vector<bool>* used) {
   const auto found = std::find_if(names.begin(), names.end(),
                                   [&](const std::string& n) { return SameTensor(n, name); });
   if (found == names.end()) {
@@ -42,7 +42,8 @@ PartialRun::PartialRun(std::shared_ptr<const PreparedStep> prepared, std::string
       fed_(prepared_->names().feeds.size(), false),
       fetched_(prepared_->names().fetches.size(), false),
       left_(fed_.size() + fetched_.size()) {
-  // A tensor that is fetched twice is received once.
+  // If the set-up names a tensor twice, the second fetch counts as done from the start, because the
+  // tensor is received only once.
   const std::vector<std::string>& fetches = prepared_->names().fetches;
   for (size_t i = 0; i < fetches.size(); ++i) {
     for (size_t before = 0; before < i && !fetched_[i]; ++before) {
@@ -64,12 +65,12 @@ StatusOr<PartialRun::Instalment> PartialRun::Take(const Feeds& feeds,
   if (ended_.has_value() && !ended_->ok()) return *ended_;
   std::vector<bool> fed = fed_, fetched = fetched_;
   for (const auto& [name, value] : feeds) {
-    ASSIGN_OR_RETURN(const int index, TakeOne("feed", "fed", name, names.feeds, &fed));
+    ASSIGN_OR_RETURN(const int index, MarkUsed("feed", "fed", name, names.feeds, &fed));
     RETURN_IF_ERROR(prepared_->CheckFeed(index, value));
     taken.feeds.push_back(index);
   }
   for (const std::string& name : fetches) {
-    ASSIGN_OR_RETURN(const int index, TakeOne("fetch", "fetched", name, names.fetches, &fetched));
+    ASSIGN_OR_RETURN(const int index, MarkUsed("fetch", "fetched", name, names.fetches, &fetched));
     RETURN_IF_ERROR(CheckComputable(index, fed));
     taken.fetches.push_back(index);
   }

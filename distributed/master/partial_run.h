@@ -28,8 +28,8 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // `client_device`: the device at which feeds enter. `prepared` is ready.
   PartialRun(std::shared_ptr<const PreparedStep> prepared, std::string client_device);
 
-  // The step calls each of these once: Begun when it has begun in the master's task (null: it has
-  // no part there), Ended when all its parts have ended.
+  // The caller calls each of these once: Begun when the step has begun in the master's task (null:
+  // it has no part there), Ended when all its parts have ended.
   void Begun(std::shared_ptr<Step> step) { step_ = std::move(step); }
   void Ended(const Status& status);
   // Returns the step's cancellation; cancelling it ends the step.
@@ -38,12 +38,12 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // Feeds some placeholders and fetches some outputs. Each of them may be named in only one
   // instalment. Writes `outputs`, borrowed until `done`, in the order of `fetches`. The last
   // instalment ends with the step. InvalidArgument if names or values are wrong, or if a fetch
-  // needs feeds that are still to come; the step then goes on unchanged. Any other error is the
-  // step's error, and ends it.
+  // needs feeds that are still to come; the step then continues unchanged. Any other error is the
+  // step's error, and ends the step.
   void Run(const Feeds& feeds, const std::vector<std::string>& fetches,
            std::vector<Tensor>* outputs, Done done);
-  // Ends the step with `why`, and calls `done` with the step's status when it has ended. To be
-  // called instead of Run for an instalment that was cancelled before it could begin.
+  // Ends the step with `why`, and calls `done` with the step's status when it has ended. Called
+  // instead of Run for an instalment that was cancelled before it could begin.
   void Cancel(const Status& why, Done done);
   // Returns true if no further instalment is possible: the step has failed, or everything was fed
   // and fetched.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests PartialRun. The test plays the step's graph: y needs a, z needs a and b.
+// Tests PartialRun. The test itself acts as the step's graph, in which y needs a, and z needs a and
+// b.
 #include "distributed/master/partial_run.h"
 
 #include "core/compiler/compile.h"
@@ -45,7 +46,7 @@ class PartialRunTest : public testing::Test {
   static HashedKey Key(const std::string& tensor) {
     return HashedKey({.src_device = kDevice, .dst_device = kDevice, .tensor = tensor});
   }
-  // Plays the graph: receives a feed, and sends a fetch.
+  // Act as the step's graph: TakeFeed receives a feed, Compute sends a fetch.
   std::optional<float> TakeFeed(int index) {
     std::optional<float> fed;
     step_->Recv(Key(PartialFeed(index)), [&](const Status& status, const Tensor& value, bool) {
@@ -126,7 +127,7 @@ TEST_F(PartialRunTest, AFailureIsToldToTheInstalmentThatWaits) {
   EXPECT_TRUE(run_->finished());
 }
 
-TEST_F(PartialRunTest, OrElseToTheNext) {
+TEST_F(PartialRunTest, TheNextInstalmentGetsTheErrorIfNoneWaits) {
   step_->Cancel(OutOfRange("end of input"));
   run_->Ended(OutOfRange("From ps 0: end of input"));
   Run({{"a", Value(1)}}, {"y"});
@@ -158,7 +159,7 @@ class RepeatedFetchTest : public PartialRunTest {
   RepeatedFetchTest() : PartialRunTest({"y:0", "z:0", "y"}) {}
 };
 
-TEST_F(RepeatedFetchTest, CountsOnce) {
+TEST_F(RepeatedFetchTest, CountsAsOneFetch) {
   Run({{"a", Value(1)}, {"b", Value(1)}}, {"y", "z"});
   Compute(0, 3);
   Compute(1, 4);

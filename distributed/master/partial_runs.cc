@@ -17,8 +17,8 @@ class InstalmentGuard {
   InstalmentGuard(std::shared_ptr<PartialRun> run, const RunOptions& options,
                   const MasterStep::Services& services)
       : cancellation_(options.cancellation), timer_(services.timer) {
-    // Ends the step on a thread of the pool: its end deregisters the timer and the cancellation,
-    // which their own threads must not do.
+    // Ends the step on a thread of the pool: the end of the step disarms the timer and deregisters
+    // the cancellation, which the callbacks of these two must not do.
     const auto end = [weak = std::weak_ptr(run), threads = services.threads](const Status& why) {
       threads->Schedule([weak, why] {
         if (const auto run = weak.lock()) run->cancellation().Cancel(why);
@@ -124,7 +124,7 @@ void PartialRuns::Run(const std::string& handle, const RunOptions& options, cons
   const auto found = Find(handle);
   if (!found.ok()) return std::move(done)(found.status());
   if (options.trace || options.partition_graphs) {
-    return std::move(done)(Unimplemented("partial runs are neither traced nor shown"));
+    return std::move(done)(Unimplemented("a partial run has neither a trace nor partition graphs"));
   }
   const std::shared_ptr<PartialRun> run = *found;
   if (options.cancellation != nullptr && options.cancellation->cancelled()) {

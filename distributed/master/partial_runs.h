@@ -3,9 +3,9 @@
 // PartialRuns: the partial runs (partial_run.h) of one session, by handle: begins them, and runs
 // their instalments.
 //
-// Thread-safe. Held by shared pointers: pending instalments keep it alive. Locks: no other lock is
-// taken and no partial run is called or destroyed while mu_ is held, except that finished() is
-// asked: mu_ is locked before PartialRun's.
+// Thread-safe. Held by shared pointers: pending instalments keep it alive. While mu_ is held, this
+// class neither takes another lock nor destroys or calls a partial run, except for finished(),
+// which locks the partial run's mutex.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class PartialRuns : public std::enable_shared_from_this<PartialRuns> {
   explicit PartialRuns(Options options) : options_(std::move(options)) {}
 
   // Begins a partial run of `step`, which is ready, and returns its handle. The run ends at
-  // `deadline_ns` if it is not finished before. `hold` is kept until it has ended.
+  // `deadline_ns` if it is not finished before. `hold`: kept alive until the run has ended.
   // ResourceExhausted if there are kRunsMax unfinished runs.
   StatusOr<std::string> Begin(const std::shared_ptr<PreparedStep>& step, int64_t deadline_ns,
                               std::shared_ptr<void> hold) ABSL_LOCKS_EXCLUDED(mu_);

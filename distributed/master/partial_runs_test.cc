@@ -11,8 +11,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Each partial run feeds "a" and "b", and has one part, in another task than the master's: the
-// test ends it.
+// Each partial run feeds "a" and "b", and has one part, which is not in the master's task; the test
+// ends this part.
 class PartialRunsTest : public SimTest {
  protected:
   void WithRuns(const std::function<void()>& body) {

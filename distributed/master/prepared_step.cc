@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 constexpr int64_t kDeregisterTimeoutMs = 10'000;
 
-// Removes the order of the hash map, which differs between runs.
+// Sorts the steps, because the order of the hash map differs between runs of the process.
 void SortByNames(std::vector<std::shared_ptr<PreparedStep>>* steps) {
   const auto key = [](const std::shared_ptr<PreparedStep>& step) {
     const CallableSpec& names = step->names();
@@ -31,7 +31,7 @@ Status DeadFetchError(string_view fetch) {
 PreparedStep::~PreparedStep() {
   if (parts.empty() || tasks->session_deleted.load()) return;
   for (const Part& part : parts) {
-    // If the call fails, the task drops the part at the end of the session.
+    // If the call fails, the task keeps its part until the end of the session.
     part.task->client->DeregisterGraph(
         session, part.graph,
         {.incarnation = part.task->id.incarnation, .timeout_ms = kDeregisterTimeoutMs},

@@ -86,8 +86,8 @@ class PreparedStep {
   // callables and partial runs are).
   std::vector<PartialShape> expected_shapes;
   std::shared_ptr<const CostTable> costs;  // used by the compiler; null: estimates only
-  // The devices of its nodes, for CompileOptions::placed_before. Null unless the session places
-  // automatically and a node of the step has a choice.
+  // The devices of the step's nodes, for CompileOptions::placed_before. Null unless the session
+  // places automatically and some node of the step can run on several devices.
   std::shared_ptr<const DeviceByNode> placed;
   std::string session;
   std::shared_ptr<const SessionTasks> tasks;  // the parts have pointers into it
@@ -101,8 +101,8 @@ class PreparedStep {
   mutable StepTimes times;
   StepSampling sampling;               // the sampling of executions; used only if `placed`
   std::atomic<int64_t> executions{0};  // number of executions begun; not counted for a partial run
-  // Whether to place the step anew when it is fed values of sizes that it was not compiled for. Set
-  // if costs have decided where a node runs; cleared once the step has been placed anew.
+  // Whether to place the step again when the client feeds values of sizes that it was not compiled
+  // for. Set if costs have decided where a node runs; cleared once the step has been placed again.
   std::atomic<bool> may_adapt_to_feeds{false};
   // Returns whether `tensors` have more than twice, or less than half, the expected number of
   // bytes.
@@ -152,8 +152,9 @@ class PreparedStep {
 
 class StepCache {
  public:
-  // If there are more steps than this, all are dropped, and prepared again when they are used. This
-  // limits the memory of a client that keeps asking for new combinations.
+  // If a session has more prepared steps than this, the cache drops all of them, and the session
+  // prepares each one again when a client runs it. This limits the memory that a client can use by
+  // asking for new combinations of feeds and fetches again and again.
   static constexpr size_t kStepsMax = 4096;
 
   // Returns the step with these names; makes an unprepared one if there is none.
@@ -174,8 +175,8 @@ class StepCache {
   // The names of a step, as pointers to their owner. The same names in another order are another
   // key.
   struct Names {
-    const Feeds* fed = nullptr;                       // set for a key of names in a StepNames
-    const std::vector<std::string>* feeds = nullptr;  // set for a key of names in a PreparedStep
+    const Feeds* fed = nullptr;                       // the feeds of Get; null in stored keys
+    const std::vector<std::string>* feeds = nullptr;  // names of feeds; used if `fed` is null
     const std::vector<std::string>* fetches = nullptr;
     const std::vector<std::string>* targets = nullptr;
     bool partial = false;

@@ -27,7 +27,7 @@ TEST(PreparedStepTest, TheFirstPreparesItAndTheOthersWait) {
   EXPECT_THAT(told, ElementsAre("a OK", "b OK", "c OK"));
 }
 
-TEST(PreparedStepTest, AFailureIsToldToAll) {
+TEST(PreparedStepTest, AFailureReachesAllCallers) {
   PreparedStep step({});
   std::vector<Status> told;
   const auto note = [&] { return Done([&](const Status& status) { told.push_back(status); }); };
@@ -100,7 +100,7 @@ TEST(PreparedStepTest, TheFirstFeedsAreNotedIfNothingWasKnown) {
   EXPECT_THAT(step.LikelyShapes(), ElementsAre(PartialShape({3, 2})));
 }
 
-TEST(PreparedStepTest, TwiceTheBytesDiffer) {
+TEST(PreparedStepTest, FeedsDifferIfTheyHaveTwiceTheBytes) {
   PreparedStep step({});
   step.feeds = {{"x:0", DType::kFloat, PartialShape({-1, 2})},
                 {"n:0", DType::kInt64, PartialShape()}};
@@ -192,7 +192,7 @@ TEST(StepCacheTest, ListsStepsInTheOrderOfTheirNames) {
   EXPECT_EQ(listed, "abcdefghijklmnopqrstuvwxyz");
 }
 
-TEST(StepCacheTest, DropForgetsThatStepAlone) {
+TEST(StepCacheTest, DropForgetsOnlyThatStep) {
   StepCache cache;
   const auto failed = cache.Get({}, {"a"}, {}), kept = cache.Get({}, {"b"}, {});
   cache.Drop(*failed);
@@ -204,8 +204,8 @@ TEST(StepCacheTest, DropForgetsThatStepAlone) {
   EXPECT_EQ(cache.Get({}, {"a"}, {}), again);
 }
 
-// A caller that runs a step keeps it, although the cache has dropped it.
-TEST(StepCacheTest, EverNewNamesTakeNoMoreMemory) {
+// A step that is running stays alive, even if the cache has dropped it.
+TEST(StepCacheTest, NewNamesTakeBoundedMemory) {
   StepCache cache;
   const auto kept = cache.Get({}, {"0"}, {});
   std::weak_ptr<PreparedStep> unused = cache.Get({}, {"1"}, {});

@@ -112,42 +112,42 @@ void PreparedSteps::AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> 
 
 void PreparedSteps::PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds,
                                   UseLarger use) {
-  const auto anew = std::make_shared<PreparedStep>(step->names());
-  anew->placed = step->placed;
-  const bool first = anew->AwaitReady(
-      Done([self = shared_from_this(), step, anew, use = std::move(use)](Status status) mutable {
+  const auto next = std::make_shared<PreparedStep>(step->names());
+  next->placed = step->placed;
+  const bool first = next->AwaitReady(
+      Done([self = shared_from_this(), step, next, use = std::move(use)](Status status) mutable {
         if (!status.ok()) return std::move(use)(std::move(status));
-        self->Replace(*step, anew);
-        std::move(use)(anew);
+        self->Replace(*step, next);
+        std::move(use)(next);
       }));
   CHECK(first, "nobody else knows the new step");
-  options_.threads->Schedule([self = shared_from_this(), anew, shapes = ShapesOf(feeds)]() mutable {
-    self->Prepare(anew, std::move(shapes));
+  options_.threads->Schedule([self = shared_from_this(), next, shapes = ShapesOf(feeds)]() mutable {
+    self->Prepare(next, std::move(shapes));
   });
 }
 
 void PreparedSteps::PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes) {
   options_.threads->Schedule(
       [self = shared_from_this(), step, shapes = std::move(fed_shapes)]() mutable {
-        const auto anew = std::make_shared<PreparedStep>(step->names());
-        anew->placed = step->placed;
-        anew->expected_shapes = std::move(shapes);
-        anew->may_adapt_to_feeds = step->may_adapt_to_feeds.load();
-        auto compiled = self->Compile(anew.get());
+        const auto next = std::make_shared<PreparedStep>(step->names());
+        next->placed = step->placed;
+        next->expected_shapes = std::move(shapes);
+        next->may_adapt_to_feeds = step->may_adapt_to_feeds.load();
+        auto compiled = self->Compile(next.get());
         // An error here means that the session ends or a task is lost. The next execution of the
         // old step will report it.
         if (!compiled.ok() || compiled->placement_kept) return;
-        const bool first = anew->AwaitReady(Done([self, step, anew](const Status& status) {
-          if (status.ok()) self->Replace(*step, anew);
+        const bool first = next->AwaitReady(Done([self, step, next](const Status& status) {
+          if (status.ok()) self->Replace(*step, next);
         }));
         CHECK(first, "nobody else knows the new step");
-        self->Register(anew, *std::move(compiled));
+        self->Register(next, *std::move(compiled));
       });
 }
 
-void PreparedSteps::Replace(const PreparedStep& step, const Prepared& anew) {
-  cache_.Replace(step, anew);
-  callables_.Replace(step, anew);
+void PreparedSteps::Replace(const PreparedStep& step, const Prepared& other) {
+  cache_.Replace(step, other);
+  callables_.Replace(step, other);
 }
 
 }  // namespace penstock

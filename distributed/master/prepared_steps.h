@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PreparedSteps: the prepared steps of one session, by their names (StepCache) and by the handles
-// of callables. It prepares them: compiles a step, and registers each part with its task. It
-// prepares a step anew when other feeds or newly measured costs ask for it; the old prepared step
-// is used until the new one is ready.
+// of callables. To prepare a step, it compiles the step and registers each part with its task. If
+// feeds of other sizes, or newly measured costs, call for another placement, it prepares the step
+// once more; the old prepared step is used until the new one is ready.
 //
 // Thread-safe; it has no lock of its own. Held by shared pointers: steps that are being prepared
 // keep it alive.
@@ -45,10 +45,10 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
   std::vector<Prepared> List() const;
 
   // Calls `done` when the step is ready or could not be prepared. If no other caller prepares it,
-  // prepares it on this thread, for feeds of these sizes; none: the sizes are not known.
+  // prepares it on this thread, for feeds of these sizes; if `feeds` is empty, for unknown sizes.
   void Await(const Prepared& step, absl::Span<const Tensor> feeds, Done done);
   // Does the same as Await, but prepares the step on the pool. `fed_shapes`: the shapes of the
-  // feeds; none: not known.
+  // feeds; empty if they are not known.
   void AwaitOnPool(const Prepared& step, std::vector<PartialShape> fed_shapes, Done done);
 
   // Returns true if the step may exceed the memory limit with these feeds: it was compiled for
@@ -60,10 +60,10 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
   // Prepares the step for feeds of these sizes, replaces the old prepared step by the new one, and
   // calls `use` with the new one, or with an error.
   void PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds, UseLarger use);
-  // Places the step anew, on the pool, if the feeds are more than twice, or less than half, as
+  // Places the step again, on the pool, if the feeds are more than twice, or less than half, as
   // large as those that it was compiled for. Does so at most once for each step.
   void AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> feeds);
-  // Places the step anew, on the pool, for feeds of these shapes. Replaces the step only if a node
+  // Places the step again, on the pool, for feeds of these shapes. Replaces the step only if a node
   // has moved.
   void PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes);
 
@@ -72,7 +72,7 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
   StatusOr<SessionGraph::Compiled> Compile(PreparedStep* step);
   void Register(const Prepared& step, SessionGraph::Compiled compiled);
   void EndPreparing(const Prepared& step, Status status);
-  void Replace(const PreparedStep& step, const Prepared& anew);
+  void Replace(const PreparedStep& step, const Prepared& other);
 
   const Options options_;
   std::atomic<uint64_t> next_graph_{1};

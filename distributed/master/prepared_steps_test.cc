@@ -117,7 +117,7 @@ TEST_F(PreparedStepsTest, AStepForLargerFeedsTakesThePlaceOfTheOld) {
     prepared_->callables().Add({step, {}});
     EXPECT_THAT(prepared_->List(), ElementsAre(step, step));
     StatusOr<std::shared_ptr<PreparedStep>> larger = Internal("not called");
-    prepared_->PrepareLarger(step, {}, [&](auto anew) { larger = std::move(anew); });
+    prepared_->PrepareLarger(step, {}, [&](auto next) { larger = std::move(next); });
     EXPECT_THAT(prepared_->List(), ElementsAre(step, step)) << "until the new one is ready";
     Pass(1);
     ASSERT_TRUE(larger.ok()) << larger.status();
@@ -133,7 +133,7 @@ TEST_F(PreparedStepsTest, TheOldStepStaysIfTheLargerOneFails) {
     Await(step);
     ps_->register_answer = ResourceExhausted("no memory for the graph");
     StatusOr<std::shared_ptr<PreparedStep>> larger = Internal("not called");
-    prepared_->PrepareLarger(step, {}, [&](auto anew) { larger = std::move(anew); });
+    prepared_->PrepareLarger(step, {}, [&](auto next) { larger = std::move(next); });
     Pass(1);
     EXPECT_EQ(larger.status(), ResourceExhausted("no memory for the graph"));
     EXPECT_EQ(Get("there"), step);

@@ -12,9 +12,8 @@ namespace {
 
 constexpr int64_t kResetTimeoutMs = 60'000;
 
-// Resets the task in any incarnation. If `serves` is not null, the client is that of a replica.
-// Then sets `*serves` if the replica serves, and does not reset a replica that does not serve or
-// answer.
+// Resets the called process, whatever its incarnation. If `serves` is not null, the process is a
+// replica: it is reset only if it answers and serves, and `*serves` is then set to true.
 void ResetIfServing(const std::shared_ptr<WorkerClient>& client,
                     const std::vector<std::string>& containers,
                     std::shared_ptr<std::atomic<bool>> serves, Done done) {
@@ -33,7 +32,7 @@ void ResetIfServing(const std::shared_ptr<WorkerClient>& client,
                     });
 }
 
-// Resets the replica of the task that serves. Unavailable if neither does.
+// Resets that replica of the task which serves. Unavailable if neither replica serves.
 void ResetReplicas(const TaskWait::Task& task, const std::vector<std::string>& containers,
                    Done done) {
   const auto serves = std::make_shared<std::atomic<bool>>(false);

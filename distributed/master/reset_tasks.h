@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// Drops the resources in `containers` on the task; of two replicas, on the one that serves.
-// Unavailable if neither serves.
+// Drops the resources in `containers` on the task. If the task has two replicas, calls the one that
+// serves; Unavailable if neither serves.
 void ResetOnTask(const TaskWait::Task& task, const std::vector<std::string>& containers, Done done);
 
 }  // namespace penstock

@@ -32,7 +32,7 @@ std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
   const std::shared_ptr<const CostTable> costs = graph_->costs();
   std::vector<StepCosts> found;
   for (const auto& [prepared, executions, timed, median_ns] : steps) {
-    // Asked each time, because a prediction takes as long as preparing the step.
+    // Checks before each step, because a prediction takes as long as preparing the step.
     if (!goes_on() || !steps_->CheckOpen().ok()) break;
     StepCosts step = {.names = prepared->names(), .executions = timed, .median_ns = median_ns};
     CompileReport report;

@@ -15,8 +15,8 @@ namespace penstock {
 std::string SuggestNames(string_view name, const std::vector<string_view>& known);
 namespace {
 
-// Returns the shape that feeds of an output must have, as far as the graph says. Only placeholders
-// state a shape; a feed of another node may have any shape.
+// Returns the shape that the graph states for feeds of a node's output; an unknown shape if it
+// states none. Only placeholders state a shape; a feed of another node may have any shape.
 PartialShape PromisedShape(const Node& node) {
   if (!node.op().is_placeholder) return PartialShape();
   const PartialShape* shape = node.attr<PartialShape>("shape");
@@ -30,7 +30,7 @@ bool HasChoice(const PlacementReport& placement) {
   return absl::c_any_of(placement.groups, has_choice);
 }
 
-// Returns the device of each node; null if no node could be placed on several devices.
+// Returns the device of each node; null if every node had only one possible device.
 std::shared_ptr<const DeviceByNode> PlacementIn(const PlacementReport& placement) {
   if (!HasChoice(placement)) return nullptr;
   auto devices = std::make_shared<DeviceByNode>();
@@ -76,8 +76,8 @@ void SessionGraph::RecordCosts(const std::vector<DeviceStats>& stats,
 
 StatusOr<SessionGraph::Compiled> SessionGraph::Compile(PreparedStep* step) {
   ASSIGN_OR_RETURN(step->feeds, FeedsOf(*step));
-  // A fed value of another shape than the graph states fails only its own step. The estimates are
-  // based on the stated shape, which later values will have.
+  // If a fed value contradicts the shape that the graph states, only that execution fails. The
+  // estimates are then based on the stated shape, which later values will have.
   step->expected_shapes.resize(step->feeds.size());
   for (size_t i = 0; i < step->feeds.size(); ++i) {
     const PartialShape& promised = step->feeds[i].shape;

@@ -48,7 +48,7 @@ TEST_F(SessionPartialTest, InInstalments) {
   });
 }
 
-TEST_F(SessionPartialTest, TwoOfThemAreApart) {
+TEST_F(SessionPartialTest, PartialRunsAreIndependent) {
   Serving([&] {
     const Session session = NewSession("");
     const std::string a = Begin(session), b = Begin(session);
@@ -78,7 +78,7 @@ TEST_F(SessionPartialTest, AMistakeChangesNothing) {
   });
 }
 
-TEST_F(SessionPartialTest, TheyAreNotTraced) {
+TEST_F(SessionPartialTest, TracesAreRefused) {
   Serving([&] {
     const Session session = NewSession("");
     const std::string handle = Begin(session);
@@ -104,7 +104,7 @@ TEST_F(SessionPartialTest, ACancelledInstalmentEndsTheRun) {
   });
 }
 
-TEST_F(SessionPartialTest, TheyEndWithTheSession) {
+TEST_F(SessionPartialTest, PartialRunsEndWithTheSession) {
   Serving([&] {
     const Session session = NewSession("");
     const std::string handle = Begin(session);

@@ -96,7 +96,7 @@ TEST_F(SessionPrepareTest, AFailureIsForgotten) {
   });
 }
 
-TEST_F(SessionPrepareTest, ATaskThatDoesNotTakeItsPartIsAskedAgain) {
+TEST_F(SessionPrepareTest, AFailedRegistrationIsTriedAgain) {
   InSession([&] {
     ps_->register_answer = ResourceExhausted("no memory for the graph");
     EXPECT_EQ(Begin({"both"})->ended, ResourceExhausted("no memory for the graph"));

@@ -43,13 +43,13 @@ std::string NamesText(const CallableSpec& spec) {
 }
 
 // Returns `why` with the names of the step that it ends.
-Status WhileRunning(const Status& why, const PreparedStep& step) {
+Status WithStepNames(const Status& why, const PreparedStep& step) {
   const char* const end =
       absl::EndsWith(why.message(), ".") ? " It was running " : "; it was running ";
   return WithMessage(why, StrCat(why.message(), end, NamesText(step.names())));
 }
 
-// Returns the error of a lost task of the step, if there is one.
+// If a task of the step is lost, returns the error of that task; else OK.
 Status CheckTasks(const PreparedStep& step) {
   for (const PreparedStep::Part& part : step.parts) {
     if (part.task->health != nullptr && !part.task->health->ok()) {
@@ -109,18 +109,19 @@ void SessionSteps::Ended(int64_t id, bool partial, const Status& status) {
   if (closed_) none_running_.NotifyAll();
 }
 
-// Logs a step that failed, as a warning if its client is in another process. The end of the input
-// and a cancellation are no failures, so they are logged as details. A client in this process
-// receives the error anyway.
+// Logs a step that failed: as a warning if its client is in another process, else as information,
+// because a client in this process receives the error anyway. The end of the input and a
+// cancellation, which are usual ends of training, and failures in local sessions are logged only
+// at the debug level.
 void SessionSteps::LogFailed(int64_t id, const Status& status) const {
-  const bool usual = absl::IsOutOfRange(status) || absl::IsCancelled(status);
+  const bool normal_end = absl::IsOutOfRange(status) || absl::IsCancelled(status);
   const std::string client = options_.activity->client();
   const LogLevel level = client.empty() ? LogLevel::kInfo : LogLevel::kWarning;
-  Log({.level = usual || options_.task.address.empty() ? LogLevel::kDebug : level,
+  Log({.level = normal_end || options_.task.address.empty() ? LogLevel::kDebug : level,
        .task = options_.task.name,
-       .event = usual ? "step_ended" : "step_failed",
+       .event = normal_end ? "step_ended" : "step_failed",
        .text = StrCat("step ", id, " of session ", options_.session,
-                      usual ? " ended early: " : " failed: ", status.message()),
+                      normal_end ? " ended early: " : " failed: ", status.message()),
        .fields = {{"session", options_.session},
                   {"step", id},
                   {"code", absl::StatusCodeToString(status.code())},
@@ -177,10 +178,10 @@ Status SessionSteps::EndAll(const Status& why, int64_t timeout_ms) {
     MutexLock lock(mu_);
     for (const auto& step : local_) {
       if (step->running == nullptr) continue;
-      local.emplace_back(step.get(), WhileRunning(why, *step->running));
+      local.emplace_back(step.get(), WithStepNames(why, *step->running));
     }
   }
-  for (const auto& step : List()) step->Abort(WhileRunning(why, step->prepared()));
+  for (const auto& step : List()) step->Abort(WithStepNames(why, step->prepared()));
   for (const auto& [step, ends] : local) step->cancellation.Cancel(ends);
   MutexLock lock(mu_);
   const int64_t latest_ns = options_.services.env->NowNanos() + TimeoutNanos(timeout_ms);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SessionSteps: the running steps of one session. It gives each step its id, starts the step as a
-// MasterStep, or notes one that runs on its caller's thread; closing it ends all of them.
+// SessionSteps: the running steps of one session. It gives each step its id, starts steps as
+// MasterSteps, and keeps track of steps that run on their callers' threads. EndAll ends them all.
 //
 // Thread-safe. Held by shared pointers: the steps that Start has started keep it alive.
 // Invariants: (1) once Close has returned true, no step begins; (2) a step is counted, and its end
@@ -55,8 +55,8 @@ class SessionSteps : public std::enable_shared_from_this<SessionSteps> {
   void Start(const std::shared_ptr<PreparedStep>& step, const MasterStep::Args& args, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Notes that a step begins on this thread. FailedPrecondition after Close. EndLocal, with the
-  // step's status, must follow; `id` is for the log.
+  // Notes that a step begins on this thread. FailedPrecondition after Close. The caller must then
+  // call EndLocal with the step's status, and its id for the log.
   StatusOr<LocalStep*> BeginLocal(const PreparedStep& prepared) ABSL_LOCKS_EXCLUDED(mu_);
   void EndLocal(LocalStep* step, int64_t id, const Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -13,10 +13,10 @@ StepMeasuring::Reasons StepMeasuring::Begin(PreparedStep* step) const {
   Reasons reasons;
   if (step->placed != nullptr) reasons.sample = step->sampling.Begin(step->times);
   const int64_t before = step->executions.fetch_add(1, std::memory_order_relaxed);
-  const int64_t every = options_.build_cost_model;
-  if (every > 0) {
+  const int64_t interval = options_.build_cost_model;
+  if (interval > 0) {
     const int64_t counted = before - options_.build_cost_model_after;
-    reasons.cost_graph = counted >= 0 && (counted + 1) % every == 0;
+    reasons.cost_graph = counted >= 0 && (counted + 1) % interval == 0;
   }
   if (options_.recorder != nullptr) reasons.recording = options_.recorder->Take();
   if (reasons.recording != nullptr) [[unlikely]]
@@ -28,7 +28,7 @@ MeasuredCosts::ClocksAhead StepMeasuring::ClocksAhead() const {
   MeasuredCosts::ClocksAhead ahead;
   if (options_.health == nullptr) return ahead;
   for (const HealthMonitor::Peer& peer : options_.health->peers()) {
-    // Tasks of one host share a clock, so offsets within the error are ignored.
+    // Ignores offsets within the error: tasks of one host have the same clock.
     if (!peer.clock.has_value() || std::abs(peer.clock->offset_ns) <= peer.clock->error_ns)
       continue;
     ahead[peer.task.name] = peer.clock->offset_ns;
@@ -66,8 +66,7 @@ Status StepMeasuring::End(const std::shared_ptr<PreparedStep>& step, const RunOp
   }
   if (metadata == nullptr) return OkStatus();
   if (reasons.cost_graph) {
-    // If the graphs could not be compiled, the cost graph stays empty. It is no error of the step,
-    // which has succeeded.
+    // If the graphs could not be compiled, the cost graph stays empty, and the step still succeeds.
     const auto graphs = options_.graph->KeptGraphs(*step);
     if (graphs != nullptr) metadata->cost_graph = CostGraphOf(*graphs, taken);
   }

@@ -2,7 +2,7 @@
 //
 // StepMeasuring: decides which executions of one session's steps are measured although the client
 // has not asked for it. It uses the measurements as costs for later compilations, for cost graphs,
-// for the operator's recording, and to place steps anew.
+// for the operator's recording, and to place steps again.
 //
 // Thread-safe; it has no lock of its own.
 #pragma once
@@ -30,7 +30,7 @@ class StepMeasuring {
  public:
   struct Options {
     std::string session;           // its handle
-    int64_t build_cost_model = 0;  // the option of SessionOptions
+    int64_t build_cost_model = 0;  // this and the following: as in SessionOptions
     int64_t build_cost_model_after = 0;
     Env* env = nullptr;
     HealthMonitor* health = nullptr;                   // null: all tasks have the master's clock

@@ -14,7 +14,7 @@ namespace penstock {
 
 class StepRate {
  public:
-  // Notes the number of steps so far; to be called every few seconds.
+  // Notes the number of steps so far. The caller calls this every few seconds.
   void Sample(int64_t now_ns, uint64_t steps) {
     MutexLock lock(mu_);
     before_ = std::exchange(last_, {now_ns, steps});

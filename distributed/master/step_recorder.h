@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepRecorder: records the next steps of a master's sessions for an observer that is not their
-// client, such as `penstock trace`. Sessions ask it at the beginning of each step, which costs one
-// load while there is no recording. At the end they hand over the step's trace.
+// client, such as `penstock trace`. At the beginning of each step, its session calls Take, which
+// costs one atomic load while there is no recording. At the end it hands over the step's trace.
 //
 //   auto recording = recorder.Begin({.steps = 20});
 //   if (recording.ok()) { (*recording)->Wait(until_ns); steps = (*recording)->TakeSteps(); }
@@ -44,7 +44,7 @@ class StepRecorder {
 
   class Recording {
    public:
-    // Returns whether the step that begins now is to be traced; then the caller has to
+    // Returns whether the caller must trace the step that begins now; then the caller must also
     // call Add or Drop.
     bool Take();
     // Keeps the step. If it exceeds a limit, drops it and ends the recording instead.

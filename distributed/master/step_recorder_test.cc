@@ -62,7 +62,7 @@ TEST_F(StepRecorderTest, ItsWaiterWakesWhenTheLastStepIsThere) {
   });
 }
 
-TEST_F(StepRecorderTest, AStepThatFailsIsNotAmongThem) {
+TEST_F(StepRecorderTest, AFailedStepIsNotListed) {
   Simulate([&] {
     const auto recording = *recorder_.Begin({.steps = 1});
     recorder_.Take()->Drop();

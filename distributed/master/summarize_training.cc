@@ -21,11 +21,11 @@ namespace penstock {
 namespace {
 
 constexpr uint64_t kBackEdge = 0x6261636b;       // the input of a loop's Merge from the loop's body
-constexpr uint64_t kNotCompared = 0x73656564;    // a seed
-constexpr size_t kConstantBytesMax = 64 * 1024;  // hashed from the beginning of a constant
-constexpr size_t kNameMax = 256;                 // shown of a node's name
-constexpr size_t kTextMax = 160;                 // length up to which attributes are shown
-constexpr int kLoopRounds = 3;  // how deep loops may be nested for hashes to cover them
+constexpr uint64_t kNotCompared = 0x73656564;    // an input that is not compared: a seed
+constexpr size_t kConstantBytesMax = 64 * 1024;  // only these first bytes of a constant are hashed
+constexpr size_t kNameMax = 256;                 // maximum length of a node's name in texts
+constexpr size_t kTextMax = 160;                 // attributes that make a text longer are left out
+constexpr int kLoopRounds = 3;  // hashes cover loops that are nested up to this depth
 
 uint64_t Hash(string_view text) { return util::Fingerprint64(text.data(), text.size()); }
 uint64_t Hash(absl::Span<const uint64_t> numbers) {
@@ -73,7 +73,7 @@ bool IsInput(const Node& node) {
   return node.FindAttr("output_types") != nullptr && node.FindAttr("output_shapes") != nullptr;
 }
 
-// Returns the end of `edge` before nodes that only pass it on.
+// Returns the output from which `edge` gets its value, before any nodes that only pass it on.
 Endpoint SourceOf(Endpoint edge) {
   while (edge.node != nullptr && PassesOn(*edge.node)) edge = edge.node->input(0);
   return edge;
@@ -114,7 +114,7 @@ const std::string& NameOfVariable(const Node& variable) {
 }
 
 // Returns a hash of the node without its inputs.
-uint64_t HashAlone(const Node& node) {
+uint64_t HashWithoutInputs(const Node& node) {
   std::string text = node.op_name();
   for (const auto& [name, value] : node.attrs()) {
     if (IsComparedAttr(name)) StrAppend(&text, "\n", name, "=", TextOf(value));
@@ -137,7 +137,7 @@ std::string Describe(const Node& node) {
   return text + ")";
 }
 
-// The nodes before some updates, each after the nodes that it depends on.
+// The nodes that some updates depend on, each after the nodes that it depends on itself.
 class Slice {
  public:
   // Adds `root` and all nodes before it that are not in the slice yet.
@@ -160,7 +160,7 @@ class Slice {
     std::vector<uint64_t> hashes(entries_.size());
     for (size_t i = 0; i < entries_.size(); ++i) {
       const Node& node = *entries_[i].node;
-      std::vector<uint64_t> numbers = {entries_[i].alone};
+      std::vector<uint64_t> numbers = {entries_[i].own_hash};
       for (int k = 0; k < node.num_inputs(); ++k) {
         numbers.push_back(HashOfInput(node, k, before, hashes));
       }
@@ -173,7 +173,7 @@ class Slice {
  private:
   struct Entry {
     const Node* node;
-    uint64_t alone;
+    uint64_t own_hash;
   };
   struct Visit {
     const Node* node;
@@ -191,7 +191,7 @@ class Slice {
         continue;
       }
       index_[visit.node] = static_cast<int>(entries_.size());
-      entries_.push_back({visit.node, HashAlone(*visit.node)});
+      entries_.push_back({visit.node, HashWithoutInputs(*visit.node)});
       path.pop_back();
     }
   }

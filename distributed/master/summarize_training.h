@@ -3,18 +3,18 @@
 // SummarizeTraining: summarises the nodes from which a step computes its updates, so that a
 // parameter server can tell whether all workers run the same program.
 //
-// Compared is the graph as the client has written it: from the ops with an OpDef::update_rule
-// (training ops, and ops that add to a gradient sum) backwards along data edges to variables,
-// constants and input. Of each node: the op, the attributes, the order of the inputs, and which
-// output each of them is; of a variable also its name; of a numeric constant its value (the first
-// 64 KiB). So workers differ if a number of each worker is a constant of its graph: an index into
-// the data, the worker's share of the data, or the size of a batch. Placeholders and datasets can
-// have such numbers.
+// The summary covers the graph as the client has written it: from the ops with an
+// OpDef::update_rule (training ops, and ops that add to a gradient sum) backwards along data edges
+// to variables, constants and input. It has each node's op, attributes, order of inputs, and which
+// output each input is; also the name of a variable, and the value (the first 64 KiB) of a numeric
+// constant. So workers differ if each has a number of its own as a constant of its graph: an index
+// into the data, the worker's share of the data, or the size of a batch. Workers may feed such
+// numbers through placeholders, or put them into datasets.
 //
-// Not compared, because it may differ between the workers of one program:
-// - what is not on such a path: initialisation, saving, summaries, metrics, control edges;
+// The summary leaves out what may differ between the workers of one program:
+// - nodes that are not on such a path: initialisation, saving, summaries, metrics, control edges;
 // - the input: placeholders, elements of datasets, and ops that wait for others or use files
-//   (queues, readers) count as "a tensor of this type", and nothing before them is looked at;
+//   (queues, readers) count as "a tensor of this type", and the nodes before them are ignored;
 // - names of nodes other than variables, devices, containers, shared names, and names of frames, of
 //   TensorArrays and of their gradients; names of variables that each task has for itself
 //   (kLocalAttr); in names of other variables, the number after "worker", "task" or "replica";

@@ -16,14 +16,14 @@ struct Model {
   std::string activation = "Relu";
   Attrs activation_attrs = {};
   float rate = 0.1f;
-  bool other_order = false;  // of the nodes
+  bool other_order = false;  // true: the client adds the nodes in another order
   bool scaled_first = false;
   int64_t seed = 1;
-  std::string scope;       // of all nodes but the variables
-  std::string device;      // of all nodes but the variables
+  std::string scope;       // name scope of all nodes except the variables
+  std::string device;      // device of all nodes except the variables
   std::string local = "";  // the name of a variable that is added to the input
   bool local_is_private = false;
-  bool queue = false;  // where the input comes from
+  bool queue = false;  // true: the input comes from a queue
   bool extras = false;
   bool identities = false;
   bool prints = false;

@@ -55,8 +55,8 @@ void TaskWait::AskOne(size_t task, bool other, const CallOptions& call, Done par
                    });
 }
 
-// Makes the answer of each task with two replicas that of the replica that serves, or an error
-// unless exactly one of them serves.
+// For each task with two replicas, makes the answer of the serving replica the task's answer. If
+// none or both of them serve, the task's answer becomes an error.
 void TaskWait::ChooseReplicas() {
   for (size_t i = 0; i < answers_.size(); ++i) {
     StatusOr<TaskStatus>& answer = answers_[i];
@@ -64,7 +64,8 @@ void TaskWait::ChooseReplicas() {
     StatusOr<TaskStatus>& other = other_answers_[i];
     const bool other_serves = other.ok() && other->serving;
     if (answer.ok() && answer->serving) {
-      // Both replicas claim to serve: one was cut off from the other, and will soon notice.
+      // Both replicas claim to serve: the network has cut them off from each other, and one of them
+      // will soon notice that the other one has taken over.
       if (other_serves) answer = Unavailable("both of its replicas say that they serve");
     } else if (other_serves) {
       answer = std::move(other);
@@ -102,7 +103,7 @@ void TaskWait::RoundEnded() {
         next_round_ = options_.timer->Arm(next_ns, [self = shared_from_this()] { self->Ask(); });
         return;
       }
-      end = Silent();
+      end = NoAnswerError();
     }
   }
   std::optional<Answered> answered = TakeAnswered();
@@ -113,7 +114,7 @@ void TaskWait::RoundEnded() {
   (*std::move(answered))(std::move(answers));
 }
 
-Status TaskWait::Silent() const {
+Status TaskWait::NoAnswerError() const {
   std::vector<std::string> silent;
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i].ok()) continue;

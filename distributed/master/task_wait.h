@@ -51,7 +51,7 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   // Returns the tasks that did not answer in the last round of questions, and why; for inspection.
   std::vector<std::pair<TaskId, Status>> unanswered() const;
 
-  // To be called once.
+  // Must be called once.
   void Start() { Ask(); }
   // Ends the wait with `why`, unless it has ended. When Cancel returns, no timer is armed any more.
   // Must not be called from `answered`.
@@ -64,7 +64,7 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   void RoundEnded();
   std::optional<Answered> TakeAnswered();
   void NoteUnanswered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status Silent() const;
+  Status NoAnswerError() const;
 
   const Options options_;
   const int64_t begun_ns_;
@@ -74,7 +74,7 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   std::vector<std::pair<TaskId, Status>> unanswered_ ABSL_GUARDED_BY(mu_);
   std::optional<Answered> answered_ ABSL_GUARDED_BY(mu_);  // null once it was called
   std::optional<DeadlineTimer::Token> next_round_ ABSL_GUARDED_BY(mu_);
-  // Each call of a round writes its own element; they are read between rounds.
+  // Each call of a round writes its own element; the elements are read between rounds.
   std::vector<StatusOr<TaskStatus>> answers_;
   std::vector<StatusOr<TaskStatus>> other_answers_;  // the answers of the other replicas
 };

@@ -8,9 +8,10 @@
 namespace penstock {
 namespace {
 
-// A message of protobuf is smaller than 2 GiB.
+// Protobuf's limit: a message must be smaller than 2 GiB.
 constexpr size_t kPushBytesMax = 0x7fffffff;
-// A copy gets more time than the changes of a step; kBytesPerMilli is slower than any link.
+// The time that a push of the copy gets to be answered, and in addition a millisecond for each
+// kBytesPerMilli bytes of a push, a rate that is slower than any link.
 constexpr int64_t kCopyMs = 5'000;
 constexpr int64_t kBytesPerMilli = 20'000;
 
@@ -31,7 +32,7 @@ Status FeedSender::SendCopy(const std::vector<KeptChange>& copy) {
 
 Status FeedSender::SendBatch(ReplicaLog::Batch* batch, bool is_new) {
   wire::PushRequest push;
-  push.set_committed(committed_);  // the last cut: for pieces, which are sent before their records
+  push.set_committed(committed_);  // AddRecord copies this to the pushes of pieces
   push.set_whole(whole_);
   int64_t bytes = 0;
   for (const KeptChange& change : batch->changes) {

@@ -29,9 +29,9 @@ class FeedSender {
   FeedSender(ReplicaCalls& calls, const Options& options) : calls_(calls), options_(options) {}
 
   // Send the copy, or a batch, in one or more pushes, and wait for the answers. ResourceExhausted
-  // if the changes are too large for a message, DataLoss if the follower answers another push, else
-  // the error of the call. SendBatch frees the changes of `*batch`, so that the next updates need
-  // not copy the values. `is_new`: the result of ReplicaLog::TakeBatch.
+  // if the changes are too large for a message, DataLoss if an answer is for another push, else the
+  // error of the call. SendBatch frees the changes of `*batch`, so that the next updates need not
+  // copy the values. `is_new`: the result of ReplicaLog::TakeBatch.
   Status SendCopy(const std::vector<KeptChange>& copy);
   Status SendBatch(ReplicaLog::Batch* batch, bool is_new);
 

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// A follower that answers each push at once, and keeps it.
+// A follower that answers each push at once, and stores it in `pushes`.
 class KeepingFollower final : public ReplicaClient {
  public:
   void Greet(const wire::GreetRequest&, int64_t, Answer<wire::GreetResponse> answer) override {

@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// A message holds at most 2 GiB. For strings, handles and variants, this limit applies to the size
-// of their C++ objects, without the bytes that these refer to.
+// The maximum size of one value; a message holds at most 2 GiB. For strings, handles and variants,
+// this is the size of their C++ objects, without the bytes that these refer to.
 constexpr int64_t kValueBytesMax = int64_t{1} << 30;
 // Limits of the parts of a record, and of the values of a part. A record that exceeds them is
 // malformed.

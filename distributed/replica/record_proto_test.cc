@@ -87,8 +87,7 @@ TEST(RecordProtoTest, BoundsItsMemory) {
   EXPECT_TRUE(absl::IsResourceExhausted(Read(record).status()));
 }
 
-// Damaged records give errors or other changes, but the store can still be used
-// afterwards.
+// Parsing a damaged record gives an error or another change, and the store can be used afterwards.
 TEST(RecordProtoTest, SurvivesHostileBytes) {
   const std::string whole = SampleRecord().SerializeAsString();
   std::mt19937 random(1);

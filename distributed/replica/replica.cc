@@ -18,20 +18,21 @@ const FaultPoint kServesOn(FaultPoint::kBug, "replica/not-fenced",
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kSayAgainNanos = 30'000'000'000;
-// How often the log is checked while nothing happens, for cuts that are overdue.
+// The time between two checks for an overdue cut while the log has nothing to send.
 constexpr int64_t kFeedPollMs = 20;
 constexpr int64_t kRetryMs = 50;
 // The primary pushes at least this often to a follower that could take over.
 constexpr int64_t kHeartbeatMs = 300;
-// A first primary waits this long for its follower before it serves.
+// A process that becomes primary when neither replica has state waits this long for its follower
+// before it serves.
 constexpr int64_t kFirstFollowerMs = 5'000;
-// State that could not be copied is tried again after this time.
+// After the state could not be copied, the primary tries again after this time.
 constexpr int64_t kCopyAgainMs = 5'000;
-// A value that is too large for a message is tried again after this time. It is unlikely to
-// shrink, and a copy costs a lot before it fails.
+// After a value was too large for a message, the primary tries another copy after this time. The
+// value is unlikely to shrink, and a copy costs a lot before it fails.
 constexpr int64_t kTooLargeAgainMs = 60'000;
-// Returns whether the follower received a push and refused it. Other errors mean that it was not
-// reached, or follows no longer.
+// Returns whether the follower has received a push and refused it. Other errors mean that the push
+// did not reach the follower, or that the process no longer follows.
 bool IsRefusal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
@@ -138,7 +139,7 @@ void Replica::Run() {
   }
 }
 
-// Runs while this replica has no state: follows the other replica if that is the primary. If
+// Called while this replica has no state. If the other replica is the primary, follows it. If
 // neither has any state, replica 0 becomes the primary.
 void Replica::Begin() {
   const StatusOr<wire::GreetResponse> other = calls_.Greet();
@@ -163,7 +164,7 @@ void Replica::BeginToFollow(const wire::GreetResponse& primary) {
   const uint64_t feed = options_.env->RandomU64() | 1;
   ForgetState();
   {
-    // The role changes first, because pushes may arrive before the answer.
+    // Changes the role before the call, because pushes may arrive before the answer to the call.
     MutexLock lock(mu_);
     role_ = wire::REPLICA_FOLLOWER;
     epoch_ = primary.epoch();
@@ -188,13 +189,12 @@ void Replica::ForgetState() {
   claiming_ = false;
 }
 
-// Runs in a follower: checks whether the primary is alive, and still feeds this
-// replica.
+// Called in a follower: checks whether the primary is alive and still feeds this replica.
 void Replica::WatchPrimary() {
   Pause(options_.greet_ms);
   StatusOr<wire::GreetResponse> primary = calls_.Greet();
   if (absl::IsUnavailable(primary.status())) {
-    // Asks again, because a connection may break for other reasons.
+    // Asks again, because a connection may break although the primary is alive.
     Pause(kRetryMs);
     primary = calls_.Greet();
   }
@@ -227,8 +227,8 @@ void Replica::WatchPrimary() {
 void Replica::TakeOver() {
   uint64_t wanted = 0;
   {
-    // From here on the state must not change: a push that fails during the claim would leave half
-    // a state, although the witness may have given the epoch to this replica already.
+    // From here on, Push refuses changes of the state: a push that failed during the claim would
+    // leave an incomplete state, although the witness may already have granted the epoch.
     MutexLock lock(mu_);
     if (!shadow_error_.ok() || !shadow_.whole()) return;  // WatchPrimary runs again
     claiming_ = true;
@@ -322,7 +322,8 @@ void Replica::Feed(uint64_t feed) {
     }
     const bool was_whole = sender.whole();
     if (was_whole && kFollowerLost.Fires()) status = Unavailable("it does not answer");
-    // The empty push shows whether the follower has taken over, even if nothing changes here.
+    // If nothing has changed for a while, sends an empty push, whose answer shows whether the
+    // follower has taken over.
     const bool silent = options_.env->NowNanos() - pushed_ns > kHeartbeatMs * kNanosPerMilli;
     if (!status.ok() || (!is_new && !(silent && was_whole))) continue;
     pushed_ns = options_.env->NowNanos();
@@ -331,7 +332,7 @@ void Replica::Feed(uint64_t feed) {
     options_.log->Acknowledge(sender.committed());
     if (sender.whole() && !was_whole) FollowerIsWhole();
   }
-  // After these errors another copy would fail, too, so it is tried only after some time.
+  // After these errors another copy would probably fail, too, so the next one begins only later.
   if (absl::IsResourceExhausted(status)) {
     RememberCannotCopy(status, kTooLargeAgainMs);
   } else if (!sender.whole() && IsRefusal(status)) {
@@ -346,7 +347,8 @@ void Replica::FollowerIsWhole() {
   ServeWhenReady();
 }
 
-// Continues without a follower. But if the follower has taken over, calls `fenced` and stops.
+// Continues without a follower; if the follower could take over, first waits until the witness
+// agrees. If the follower has taken over already, calls `fenced` and stops.
 void Replica::LoseFollower(const Status& why) {
   Say(StrCat("lost its follower at ", options_.other, ": ", why.message()));
   uint64_t epoch = this->epoch();

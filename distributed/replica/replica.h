@@ -5,7 +5,7 @@
 // the guarantees.
 //
 //   starting ──► follower ──► primary          the primary is gone, and the witness agrees
-//      │  ▲         │                          the witness prefers the primary
+//      │  ▲         │                          the witness has chosen the primary
 //      │  └─────────┘
 //      └──────────────────► primary            neither has any state, and this is replica 0
 //
@@ -34,7 +34,7 @@ class Replica {
     std::string task;          // "/job:ps/replica:0/task:1"
     uint64_t incarnation = 0;  // of this process
     int index = 0;             // 0 or 1
-    std::string other;         // "host:port" of the other one, for lines
+    std::string other;         // "host:port" of the other replica, for texts of `say`
     // Borrowed. `log` is the log of the store.
     ResourceStore* store = nullptr;
     ReplicaLog* log = nullptr;
@@ -61,9 +61,9 @@ class Replica {
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Handle calls from the other replica. Follow: Unavailable if this replica is not the primary, or
-  // still ends its last feed, and FailedPrecondition if its state cannot be copied now: the caller
-  // may ask again. Push: Aborted if this replica does not follow the caller any more, else the
-  // error of the first push that could not be applied.
+  // has not yet ended its last feed; FailedPrecondition if its state cannot be copied now. In both
+  // cases the caller may ask again. Push: Aborted if this replica no longer follows the caller,
+  // else the error of the first push that could not be applied.
   wire::GreetResponse Greet(const wire::GreetRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   StatusOr<wire::FollowResponse> Follow(const wire::FollowRequest& request)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -120,7 +120,7 @@ class Replica {
   uint64_t primary_incarnation_ ABSL_GUARDED_BY(mu_) = 0;
   ShadowState shadow_ ABSL_GUARDED_BY(mu_);
   Status shadow_error_ ABSL_GUARDED_BY(mu_);
-  bool claiming_ ABSL_GUARDED_BY(mu_) = false;  // a follower asks the witness, and takes no pushes
+  bool claiming_ ABSL_GUARDED_BY(mu_) = false;  // while true, Push refuses (see TakeOver)
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
   // Used by the driving thread only.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ReplicaCalls: the calls of a replica's driving thread to the other replica and to the witness.
-// Each blocks until the answer has come, or its timeout has passed; a process that cannot be
-// reached is Unavailable.
+// Each blocks until the answer has come, or its timeout has passed. Unavailable if the called
+// process cannot be reached.
 //
 // Thread-safe.
 #pragma once
@@ -33,7 +33,7 @@ class ReplicaCalls {
   StatusOr<wire::GreetResponse> Greet();
   // Asks the witness for an epoch and returns it. Aborted if another replica has it.
   StatusOr<uint64_t> Claim(uint64_t wanted);
-  // Asks the primary to feed this replica, by the feed of this number.
+  // Asks the primary to begin a feed with the number `feed` to this replica.
   Status Follow(uint64_t feed);
   // Sends changes to the follower, and returns the number of the push that it has answered.
   StatusOr<uint64_t> Push(const wire::PushRequest& push, int64_t timeout_ms);

@@ -3,7 +3,7 @@
 // ReplicaClient: calls from a replica to its other replica, or to the witness.
 //
 // Calls never block: each ends by calling its continuation, exactly once, on any thread,
-// within its timeout. A process that cannot be reached is Unavailable. Thread-safe.
+// within its timeout. Unavailable if the process cannot be reached. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ const FaultPoint kDisorder(FaultPoint::kBug, "replica/log-out-of-order",
 const FaultPoint kLostRecord(FaultPoint::kBug, "replica/record-lost",
                              "a record of the state log is not sent");
 
-// Changes of a running step are sent once this many bytes wait; else at the step's end.
+// Changes of a running step are sent when this many bytes of them wait, or when the step ends.
 constexpr int64_t kSendAheadBytes = 1 << 20;
 
 KeptChange::Part KeepPart(const ResourceChange& change) {
@@ -126,8 +126,8 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
       return;
     }
     if (feeding_ && !whole_) {
-      // This step is acknowledged before the follower has it, so the follower is not whole without
-      // it, even if an earlier step that still runs holds up the cut.
+      // This step ends before the follower has its changes. So the follower may count as whole only
+      // once it has them, even if an earlier step that still runs delays the cut.
       if (end.ok() && copied_ns_ != 0) copied_at_ = std::max(copied_at_, needed);
       changed_.NotifyAll();
     }
@@ -235,8 +235,9 @@ bool ReplicaLog::TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch)
     }
     queue_bytes_ -= bytes;
     counts_.fed_bytes += bytes;
-    // If records up to the cut are left for the next push, the follower keeps the last cut: a
-    // position between them may lie amid a step, half of which must not survive this process.
+    // If records before the cut are left for the next push, this push repeats the previous cut: the
+    // position after the last record sent may be in the middle of a step, and a follower that takes
+    // over must not keep half of a step.
     const bool all_sent = queue_.empty() || queue_.front().position > committed_;
     batch->committed = all_sent ? committed_ : sent_committed_;
     const bool becomes_whole = !whole_ && copied_ns_ != 0 && batch->committed >= copied_at_;

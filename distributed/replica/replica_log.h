@@ -9,8 +9,8 @@
 // all changes of a step or none. If overlapping steps leave no cut for kCutNanosMax, the log is
 // cut amid a step.
 //
-// Thread-safe, except that only one thread, the feeding thread, may call the methods marked so. No
-// lock is held while a Done is called.
+// Thread-safe, except that only one thread, the feeding thread, may call the methods listed for it
+// below. No lock is held while a Done is called.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ namespace penstock {
 class ReplicaLog final : public StateLog, public StepGate {
  public:
   static constexpr int64_t kCutNanosMax = 100'000'000;
-  // If more bytes than this are queued for a new follower that is slower than training, steps
-  // wait.
+  // If more bytes than this are queued for a new follower, which receives more slowly than training
+  // produces them, steps wait.
   static constexpr int64_t kQueueBytesMax = 256 << 20;
 
   ReplicaLog(Env& env, Scheduler& scheduler);
@@ -145,8 +145,8 @@ class ReplicaLog final : public StateLog, public StepGate {
   int64_t acknowledged_ns_ ABSL_GUARDED_BY(mu_) = 0;
   Counts counts_ ABSL_GUARDED_BY(mu_);
 
-  // Used by the feeding thread only: the resources that the follower has, by id, and the
-  // version from which the log continues there.
+  // Used by the feeding thread only: for each resource that the follower has, by id, the version
+  // after which the log continues there.
   std::map<uint64_t, int64_t> fed_;
 };
 

@@ -159,7 +159,8 @@ TEST_F(ReplicaLogTest, TheFollowerKeepsAllOfAStepOrNothing) {
   Begin(3);
   Assign(*w, 3, 3);
   End(3);
-  // The records are sent, but not applied: step 2 has changed something before, and still runs.
+  // The follower has got the records but does not apply them: step 2 made an earlier change, and
+  // still runs.
   EXPECT_EQ(Feed(), 2);
   EXPECT_FALSE(Ended(3));
   EXPECT_EQ(Shadow("v"), "1");
@@ -221,7 +222,7 @@ TEST_F(ReplicaLogTest, ACopyIsTakenWhileTheStateChanges) {
   ASSERT_EQ(log_.BeginFeed(store_, &copy), OkStatus());
   Assign(*v, 2, 5);
   ASSERT_EQ(store_.Remove("", "gone"), OkStatus());
-  Assign(*gone, 9, 5);  // updated by a step that held its handle
+  Assign(*gone, 9, 5);  // a step that still holds its handle updates it
   const auto again = Make("gone", 3), fresh = Make("fresh", 4);
   shadow_.Clear();
   ASSERT_EQ(Push({.changes = std::move(copy)}), OkStatus());
@@ -240,7 +241,7 @@ TEST_F(ReplicaLogTest, AFollowerIsWholeOnlyWithTheStepsThatDidNotWaitForIt) {
   const auto v = Make("v", 1), other = Make("other", 1);
   ASSERT_EQ(BeginFeed(), OkStatus());
   Begin(2);
-  Assign(*other, 5, 2);  // this step goes on, and holds up the cut
+  Assign(*other, 5, 2);  // step 2 keeps running, so there is no cut after this change
   Begin(3);
   Assign(*v, 3, 3);
   End(3);

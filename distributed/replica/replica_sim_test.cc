@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two replicas, their witness and a worker on a simulated clock and network: processes are killed,
-// and cut off from the network, at random moments that the seed decides, while the worker runs one
-// step after the other. No acknowledged step may be lost, be applied partially, or be applied
-// twice.
+// Tests two replicas, their witness and a worker on a simulated clock and network. While the worker
+// runs one step after the other, the test kills processes, and cuts them off from the network, at
+// random moments that the seed decides. No acknowledged step may be lost, be applied partially, or
+// be applied twice.
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -74,7 +74,7 @@ class World {
 
   int64_t Below(int64_t n) { return static_cast<int64_t>(scheduler_.Random() % n); }
   void Sleep(int64_t nanos) { scheduler_.SleepUntil(scheduler_.now_ns() + nanos); }
-  // Calls `then` after the time of a message.
+  // Calls `then` after the time that a message takes.
   void Send(Scheduler::Closure then) {
     scheduler_.ScheduleAt(scheduler_.now_ns() + 50'000 + Below(2 * kMilli), std::move(then));
   }
@@ -173,7 +173,8 @@ class World {
     return *answer;
   }
 
-  // Returns how many steps the variables have seen. Checks that all have seen the same number.
+  // Returns how many steps were applied to the variables. Checks that the number is the same for
+  // all of them.
   int64_t StepsIn(Process& process) {
     int64_t steps = -1;
     for (int i = 0; i < kVariables; ++i) {
@@ -195,7 +196,7 @@ class World {
   void Train() {
     int64_t acknowledged = 0;
     int after = 0;
-    // The variables' values grow fast, so training starts again from time to time.
+    // The values of the variables grow fast, so StartAgain resets them from time to time.
     while (after < kStepsAfter) {
       Process* const process = Primary();
       if (process == nullptr) {

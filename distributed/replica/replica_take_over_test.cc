@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests one replica on a simulated clock while it claims the next epoch. The test plays the
-// primary and the witness.
+// Tests one replica on a simulated clock while it claims the next epoch. The test itself acts as
+// the primary and the witness.
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ namespace {
 constexpr char kTask[] = "/job:ps/replica:0/task:0";
 constexpr uint64_t kEpoch = 7;
 
-// Answers each call at once, with the answer that the test has set.
+// A client whose calls end at once, with the answers that the test has set.
 class ScriptedClient final : public ReplicaClient {
  public:
   void Greet(const wire::GreetRequest&, int64_t, Answer<wire::GreetResponse> answer) override {
@@ -152,8 +152,8 @@ TEST_F(TakeOverTest, AFollowerBecomesThePrimary) {
   });
 }
 
-// The primary was only slow. To accept and acknowledge the push would be harmless. But a
-// push that fails would leave half of its changes in the state of the next primary.
+// The primary was only slow. Accepting its push would be harmless if the push succeeded. But a push
+// that fails would leave half of its changes in the state of the next primary.
 TEST_F(TakeOverTest, PushesAreRefusedWhileItClaims) {
   Follow([&] {
     Status refused;

@@ -61,7 +61,7 @@ Status PieceReader::Add(const wire::ValuePiece& piece, int64_t bytes_max) {
     return InvalidArgument("a piece of a value from element ", piece.begin(), ", expected from ",
                            filled_);
   }
-  // Needs memory for the piece and the value, because the piece is copied.
+  // Decodes the piece into memory of its own, and then copies it into the value.
   ASSIGN_OR_RETURN(const Tensor elements, TensorFromProto(piece.elements(), bytes_max));
   if (elements.dtype() != next_.dtype() || elements.num_elements() == 0 ||
       elements.num_elements() > next_.num_elements() - filled_) {

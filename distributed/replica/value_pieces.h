@@ -23,21 +23,22 @@ constexpr int64_t kPieceBytes = 64 << 20;
 // as strings, are never split.
 bool TravelsInPieces(const Tensor& value, int64_t piece_bytes);
 
-// Calls `send` for each piece of `value`, in order, until it returns an error, which is returned.
-// REQUIRES TravelsInPieces.
+// Calls `send` for each piece of `value`, in order. If `send` returns an error, stops and returns
+// the error. REQUIRES TravelsInPieces.
 Status SendPieces(const Tensor& value, int64_t piece_bytes,
                   absl::FunctionRef<Status(wire::ValuePiece piece)> send);
 
 // Reassembles values from their pieces, which come from another process.
 class PieceReader {
  public:
-  // Adds a piece. ResourceExhausted if the values that have begun and were not taken would exceed
-  // `bytes_max`; InvalidArgument if the piece is malformed or does not follow the one before.
+  // Adds a piece. ResourceExhausted if bytes() would exceed `bytes_max`; InvalidArgument if the
+  // piece is malformed or does not follow the one before.
   Status Add(const wire::ValuePiece& piece, int64_t bytes_max);
   // Removes and returns the value that was completed first. InvalidArgument if there is none.
   StatusOr<Tensor> Take();
   void Clear();
-  // Returns the size of the values that have begun and were not taken.
+  // Returns the total size of the values that Take has not returned yet. A value counts in full
+  // from its first piece on.
   int64_t bytes() const { return bytes_; }
 
  private:

@@ -4,7 +4,7 @@
 // each epoch of a parameter server to only one of them. Every task is a witness; replicas ask
 // the first worker.
 //
-// A restart of its process loses what it has granted. Thread-safe.
+// Grants are kept in memory only: a restart of the witness's process loses them. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class Witness {
   StatusOr<wire::ClaimResponse> Claim(const wire::ClaimRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A caller may send any name of a task, so the number of tasks is limited. No cluster has more
-  // parameter servers.
+  // Limits the memory, because callers may send any task names. No cluster has this many parameter
+  // servers.
   static constexpr size_t kTasksMax = 100'000;
   static constexpr uint64_t kEpochMax = uint64_t{1} << 40;
 

@@ -20,7 +20,8 @@
 namespace penstock {
 namespace {
 
-// How long to wait for the asked task itself, beyond the time for other tasks, in milliseconds.
+// How long to wait for the asked task, in milliseconds: kAskedTaskMs and kTraceMs in addition to
+// the caller's timeout, kCostsMs in all.
 constexpr int64_t kAskedTaskMs = 1'000, kCostsMs = 60'000, kTraceMs = 10'000;
 // The maximum number of silent tasks that are asked directly: each needs a thread.
 constexpr size_t kSilentTasksMax = 16;
@@ -48,10 +49,10 @@ StatusOr<AskedTask> TaskAt(const std::string& target) {
 // Explains in words why the task has not answered.
 Status ExplainNoAnswer(const AskedTask& task, const Status& status) {
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
-    const std::string misfit = DiagnoseConnection(task.address, *task.credentials);
-    if (!misfit.empty()) {
+    const std::string mismatch = DiagnoseConnection(task.address, *task.credentials);
+    if (!mismatch.empty()) {
       return Status(StatusCode::kUnauthenticated,
-                    StrCat("the task at ", task.address, ": ", misfit));
+                    StrCat("the task at ", task.address, ": ", mismatch));
     }
     return WithMessage(status,
                        StrCat("the task at ", task.address, " does not answer: it is dead, ",
@@ -115,8 +116,8 @@ void AskSilentTasks(wire::ClusterReport* report, int64_t timeout_ms) {
       SetTimeout(timeout_ms, &context);
       wire::TaskReport answer;
       const grpc::Status status = asked->stub->GetTask(&context, {}, &answer);
-      // From this process, the address may lead to another host, on which a task of another cluster
-      // runs.
+      // Ignores the answer of a task of another cluster: from this process, the address may lead to
+      // another host.
       if (!status.ok() || answer.self().task() != task.name()) return;
       *task.mutable_report() = std::move(answer);
       task.set_allocated_unreached_by_asked(task.release_error());

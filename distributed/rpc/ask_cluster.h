@@ -31,20 +31,20 @@ void AskSilentTasks(wire::ClusterReport* report, int64_t timeout_ms = 500);
 
 // Asks the task at `target` for the costs of its own sessions, of at most `steps_max` steps each.
 // Waits up to 60 s, because the task has to compile the steps; the text of DeadlineExceeded says
-// so. Other errors as for AskCluster.
+// so. Other errors are those of AskCluster.
 StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max);
 
 // Makes each master of the task's cluster trace the next `steps` steps of its sessions, and waits
 // for them for up to `timeout_ms`. Times are by each task's own clock: see AlignTimes.
 // `cancellation`, which may be null, interrupts the wait. InvalidArgument if a number is out of
-// range, ResourceExhausted while the task traces already. Other errors as for AskCluster.
+// range, ResourceExhausted while the task traces already; other errors are those of AskCluster.
 StatusOr<ClusterTrace> AskTrace(const std::string& target, int64_t steps, int64_t timeout_ms,
                                 Cancellation* cancellation = nullptr);
 
 // Asks by which transports tensors travel between the tasks of the cluster: the protocol, such as
 // "shm", by the names of the sending and the receiving task. Pairs of tasks that have exchanged no
-// tensors, and pairs whose receiver does not answer within `timeout_ms`, are left out. Errors as
-// for AskCluster.
+// tensors, and pairs whose receiver does not answer within `timeout_ms`, are left out. The errors
+// are those of AskCluster.
 StatusOr<std::map<std::pair<std::string, std::string>, std::string>> AskRoads(
     const std::string& target, int64_t timeout_ms = 2'000);
 

@@ -88,8 +88,8 @@ TEST(CallThreadsTest, TheEndWaitsForTheCalls) {
   EXPECT_EQ(ended, 200);
 }
 
-// Objects that a call holds are released before Wait returns.
-TEST(CallThreadsTest, ACallIsGoneWhenItHasEnded) {
+// A call releases the objects that it holds before Wait returns.
+TEST(CallThreadsTest, ACallIsDestroyedWhenItHasEnded) {
   const auto held = std::make_shared<int>(1);
   CallThreads threads;
   for (int i = 0; i < 100; ++i) ASSERT_EQ(threads.Run([held] {}), OkStatus());

@@ -6,9 +6,9 @@
 namespace penstock {
 
 std::string ClientOf(const grpc::ServerContext& context) {
-  const std::shared_ptr<const grpc::AuthContext> proven = context.auth_context();
-  if (proven != nullptr && proven->IsPeerAuthenticated()) {
-    for (const grpc::string_ref& name : proven->GetPeerIdentity()) {
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  if (auth != nullptr && auth->IsPeerAuthenticated()) {
+    for (const grpc::string_ref& name : auth->GetPeerIdentity()) {
       return StrCat("certificate '", string_view(name.data(), name.size()), "'");
     }
   }
@@ -20,18 +20,18 @@ std::string ClientOf(const grpc::ServerContext& context) {
   return peer.substr(family + 1, port - family - 1);
 }
 
-ClientLimits::Place ClientLimits::HoldPlace(std::shared_ptr<Counts> counts, Count Counts::*kind,
-                                            std::string key) {
+ClientLimits::Permit ClientLimits::HoldPermit(std::shared_ptr<Counts> counts, Count Counts::*kind,
+                                              std::string key) {
   Counts* const held = counts.get();
-  return Place(held, [counts = std::move(counts), kind, key = std::move(key)](void*) {
+  return Permit(held, [counts = std::move(counts), kind, key = std::move(key)](void*) {
     MutexLock lock(counts->mu);
     const auto found = ((*counts).*kind).find(key);
     if (--found->second == 0) ((*counts).*kind).erase(found);
   });
 }
 
-StatusOr<ClientLimits::Place> ClientLimits::AddSession(const std::string& client) {
-  if (options_.max_sessions_per_client == 0) return Place();
+StatusOr<ClientLimits::Permit> ClientLimits::AddSession(const std::string& client) {
+  if (options_.max_sessions_per_client == 0) return Permit();
   {
     MutexLock lock(counts_->mu);
     const auto found = counts_->sessions.find(client);
@@ -43,11 +43,11 @@ StatusOr<ClientLimits::Place> ClientLimits::AddSession(const std::string& client
     }
     ++counts_->sessions[client];
   }
-  return HoldPlace(counts_, &Counts::sessions, client);
+  return HoldPermit(counts_, &Counts::sessions, client);
 }
 
-StatusOr<ClientLimits::Place> ClientLimits::AddStep(const std::string& session) {
-  if (options_.max_steps_in_flight == 0) return Place();
+StatusOr<ClientLimits::Permit> ClientLimits::AddStep(const std::string& session) {
+  if (options_.max_steps_in_flight == 0) return Permit();
   {
     MutexLock lock(counts_->mu);
     const auto found = counts_->steps.find(session);
@@ -59,7 +59,7 @@ StatusOr<ClientLimits::Place> ClientLimits::AddStep(const std::string& session) 
     }
     ++counts_->steps[session];
   }
-  return HoldPlace(counts_, &Counts::steps, session);
+  return HoldPermit(counts_, &Counts::steps, session);
 }
 
 }  // namespace penstock

@@ -27,15 +27,15 @@ class ClientLimits {
     int max_sessions_per_client = 0;  // 0: no limit
     int max_steps_in_flight = 0;      // per session; 0: no limit
   };
-  // One session or step, which counts until this is destroyed. Null if there is no limit.
-  using Place = std::shared_ptr<void>;
+  // Counts one session or step until it is destroyed. Null if there is no limit.
+  using Permit = std::shared_ptr<void>;
 
   explicit ClientLimits(const Options& options)
       : options_(options), counts_(std::make_shared<Counts>()) {}
 
   // Count one more session of a client, or step of a session. ResourceExhausted at the limit.
-  StatusOr<Place> AddSession(const std::string& client);
-  StatusOr<Place> AddStep(const std::string& session);
+  StatusOr<Permit> AddSession(const std::string& client);
+  StatusOr<Permit> AddStep(const std::string& session);
 
  private:
   struct Counts {
@@ -44,10 +44,10 @@ class ClientLimits {
     std::map<std::string, int> steps ABSL_GUARDED_BY(mu);     // by session
   };
   using Count = std::map<std::string, int>;
-  static Place HoldPlace(std::shared_ptr<Counts> counts, Count Counts::*kind, std::string key);
+  static Permit HoldPermit(std::shared_ptr<Counts> counts, Count Counts::*kind, std::string key);
 
   const Options options_;
-  const std::shared_ptr<Counts> counts_;  // shared with the places, which may outlive this object
+  const std::shared_ptr<Counts> counts_;  // shared with the permits, which may outlive this object
 };
 
 }  // namespace penstock

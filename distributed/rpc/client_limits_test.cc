@@ -10,8 +10,8 @@ namespace {
 
 TEST(ClientLimitsTest, CountsSessionsByClient) {
   ClientLimits limits({.max_sessions_per_client = 2});
-  ClientLimits::Place first = *limits.AddSession("10.0.0.7");
-  const ClientLimits::Place second = *limits.AddSession("10.0.0.7");
+  ClientLimits::Permit first = *limits.AddSession("10.0.0.7");
+  const ClientLimits::Permit second = *limits.AddSession("10.0.0.7");
   EXPECT_TRUE(limits.AddSession("10.0.0.8").ok());
   const Status refused = limits.AddSession("10.0.0.7").status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
@@ -24,7 +24,7 @@ TEST(ClientLimitsTest, CountsSessionsByClient) {
 
 TEST(ClientLimitsTest, CountsStepsBySession) {
   ClientLimits limits({.max_steps_in_flight = 1});
-  ClientLimits::Place step = *limits.AddStep("s");
+  ClientLimits::Permit step = *limits.AddStep("s");
   EXPECT_TRUE(limits.AddStep("t").ok());
   const Status refused = limits.AddStep("s").status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
@@ -36,20 +36,20 @@ TEST(ClientLimitsTest, CountsStepsBySession) {
 
 TEST(ClientLimitsTest, WithoutLimitsNothingIsCounted) {
   ClientLimits limits({});
-  std::vector<ClientLimits::Place> places;
+  std::vector<ClientLimits::Permit> permits;
   for (int i = 0; i < 1000; ++i) {
-    places.push_back(*limits.AddSession("10.0.0.7"));
-    places.push_back(*limits.AddStep("s"));
+    permits.push_back(*limits.AddSession("10.0.0.7"));
+    permits.push_back(*limits.AddStep("s"));
   }
 }
 
-TEST(ClientLimitsTest, PlacesMayOutliveTheLimits) {
-  ClientLimits::Place place;
+TEST(ClientLimitsTest, PermitsMayOutliveTheLimits) {
+  ClientLimits::Permit permit;
   {
     ClientLimits limits({.max_sessions_per_client = 1});
-    place = *limits.AddSession("10.0.0.7");
+    permit = *limits.AddSession("10.0.0.7");
   }
-  place = nullptr;
+  permit = nullptr;
 }
 
 }  // namespace

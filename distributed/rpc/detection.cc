@@ -8,8 +8,8 @@ namespace {
 
 // Shorter intervals would keep cores busy, and mistake a pause of the scheduler for a dead task.
 constexpr int64_t kIntervalMsMin = 50;
-// A worker drops a session that its master has not renewed for 60 s. Heartbeats renew it, and some
-// of them may get lost.
+// A worker drops a session if its master sends no heartbeat for 60 s. With this maximum, a few
+// heartbeats may get lost.
 constexpr int64_t kHeartbeatMsMax = 20'000;
 constexpr int64_t kKeepaliveMsMax = 600'000;
 // At least two misses, so that one late answer does not end a session.

@@ -200,8 +200,8 @@ class GrpcWorkerClient final : public WorkerClient {
   // two tasks, if that is known by now.
   Status Explain(const Status& status) {
     if (!absl::IsUnavailable(status)) return status;
-    const std::string misfit = channels_.Misfit(address_);
-    return misfit.empty() ? status : Unavailable(name_, ": ", misfit);
+    const std::string mismatch = channels_.Mismatch(address_);
+    return mismatch.empty() ? status : Unavailable(name_, ": ", mismatch);
   }
 
   static StatusOr<TaskStatus> ParseStatus(const wire::GetStatusResponse& response) {

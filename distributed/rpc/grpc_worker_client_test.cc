@@ -47,7 +47,7 @@ class GrpcWorkerClientTest : public testing::Test {
                                *serving_.host().host().channels, Env::Real(),
                                serving_.host().loop());
   }
-  // Begins a call with `start`, and returns its status.
+  // Begins a call with `start`, waits for its end, and returns its status.
   Status Call(const std::function<void(Done)>& start) {
     Ended ended(serving_.threads());
     start(ended.done());
@@ -80,7 +80,7 @@ class GrpcWorkerClientTest : public testing::Test {
   std::unique_ptr<WorkerClient> client_;
 };
 
-TEST_F(GrpcWorkerClientTest, TheStatusTravelsWhole) {
+TEST_F(GrpcWorkerClientTest, EveryFieldOfTheStatusIsSent) {
   ASSERT_EQ(Create("s"), OkStatus());
   const auto status = Ask(*client_, {.sessions = {"s", "t"}, .want_devices = true}, kCall);
   ASSERT_TRUE(status.ok()) << status.status();

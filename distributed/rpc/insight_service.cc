@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// Callers may ask for any timeout; their calls are held at most this long.
+// The maximum timeout; a longer one in a request is reduced to this.
 constexpr int64_t kTimeoutMsMax = 60'000;
 constexpr int32_t kCostStepsDefault = 5, kCostStepsMax = 100;
 
@@ -46,8 +46,8 @@ void PutPrimaryFirst(wire::ClusterTask* task) {
   const auto serves = [](const wire::ClusterTask& process) {
     return process.report().replica().role() == wire::ReplicaReport::PRIMARY;
   };
-  // For a moment after one replica was cut off, both may claim to be the primary: the one with the
-  // later epoch is.
+  // For a moment after the network has cut off one replica, both may claim to be the primary; the
+  // one with the higher epoch is right.
   const wire::ClusterTask& other = task->other_replica();
   const uint64_t epoch = serves(*task) ? task->report().replica().epoch() : 0;
   if (!serves(other) || other.report().replica().epoch() <= epoch) return;
@@ -187,8 +187,8 @@ void InsightService::AskCluster(int64_t timeout_ms, ClusterAnswer answer) {
 void InsightService::AskProcess(const std::shared_ptr<Question>& question,
                                 wire::ClusterTask* process, Done part) {
   const TaskId& self = options_.task->self();
-  // If the task has one process, its port may have been chosen only when it started, so its
-  // address may differ from the cluster's.
+  // If the task has one process, does not compare addresses: with port 0 in the cluster's
+  // specification, the system has chosen the port when the task started.
   const bool own = process->name() == self.name &&
                    (options_.replica == nullptr || process->address() == self.address);
   if (own) {

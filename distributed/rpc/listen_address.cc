@@ -25,7 +25,7 @@ namespace {
 int TryToBind(const addrinfo& address) {
   const int socket_fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket_fd < 0) return errno;
-  // A port counts as free if only closed connections linger on it, because a server can bind it.
+  // Allows ports on which only closed connections linger (TIME_WAIT), as gRPC's servers do.
   const int on = 1;
   setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   int error = 0;

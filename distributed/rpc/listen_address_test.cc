@@ -36,8 +36,8 @@ TEST(FindListenAddressTest, AllInterfacesIfTheAddressIsNotThisHosts) {
   }
 }
 
-// Uses the addresses of this host that other hosts can reach; there are none in a
-// sandbox without a network.
+// Tests the addresses of this host that other hosts can reach. In a sandbox without a network there
+// are none.
 TEST(FindListenAddressTest, OnlyTheAddressOfTheClusterIfItIsThisHosts) {
   ifaddrs* list = nullptr;
   ASSERT_EQ(getifaddrs(&list), 0);

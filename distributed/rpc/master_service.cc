@@ -72,7 +72,7 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
   master_ = &master;
   threads_ = &threads;
   tensorflow::ConfigProto default_config = default_config_;
-  // These two fields have an effect: the server sets its number of threads by them (NumThreadsOf).
+  // Clears two fields that have an effect in the server's default: NumThreadsOf uses them.
   default_config.clear_intra_op_parallelism_threads();
   default_config.clear_inter_op_parallelism_threads();
   LogIgnoredOptions("the server's default_session_config sets",
@@ -115,7 +115,7 @@ struct MasterService::NewSession {
   std::shared_ptr<GraphCall> call;
   SessionOptions options;
   Graph graph;
-  ClientLimits::Place place;
+  ClientLimits::Permit permit;
 
   void Finish(const Status& status) { call->Finish(ShowNode(status)); }
 };
@@ -141,8 +141,8 @@ void MasterService::CreateSession(std::shared_ptr<GraphCall> call) {
 }
 
 Status MasterService::ReadNewSession(NewSession* wanted) {
-  ForgetPlaces();
-  ASSIGN_OR_RETURN(wanted->place, limits_->AddSession(ClientOf(wanted->call->context())));
+  DropUnusedPermits();
+  ASSIGN_OR_RETURN(wanted->permit, limits_->AddSession(ClientOf(wanted->call->context())));
   tensorflow::CreateSessionRequest request;
   RETURN_IF_ERROR(Parse(&wanted->call->request(), &request));
   tensorflow::ConfigProto config = default_config_;
@@ -177,16 +177,16 @@ void MasterService::LogIgnoredOptionsOnce(const std::string& where,
   LogIgnoredOptions(where, options);
 }
 
-void MasterService::KeepPlace(const std::shared_ptr<MasterSession>& session,
-                              ClientLimits::Place place) {
-  if (place == nullptr) return;
-  MutexLock lock(places_mu_);
-  places_.push_back({session, std::move(place)});
+void MasterService::KeepPermit(const std::shared_ptr<MasterSession>& session,
+                               ClientLimits::Permit permit) {
+  if (permit == nullptr) return;
+  MutexLock lock(permits_mu_);
+  permits_.push_back({session, std::move(permit)});
 }
 
-void MasterService::ForgetPlaces() {
-  MutexLock lock(places_mu_);
-  std::erase_if(places_, [](const TakenPlace& taken) { return taken.session.expired(); });
+void MasterService::DropUnusedPermits() {
+  MutexLock lock(permits_mu_);
+  std::erase_if(permits_, [](const HeldPermit& taken) { return taken.session.expired(); });
 }
 
 void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
@@ -196,7 +196,7 @@ void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
     const auto session = master_->CreateSession(wanted->options, std::move(wanted->graph),
                                                 std::move(tasks), call.context().peer());
     if (!session.ok()) return wanted->Finish(session.status());
-    KeepPlace(*session, std::move(wanted->place));
+    KeepPermit(*session, std::move(wanted->permit));
     if (call.given_up()) {  // the client does not know the session, so it would never be closed
       (void)master_->CloseSession((*session)->handle());
       return wanted->Finish(Cancelled("the client does not wait for the session any more"));

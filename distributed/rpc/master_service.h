@@ -3,7 +3,7 @@
 // MasterService: TensorFlow's public session protocol (/tensorflow.MasterService/...) for a Master.
 // Any number of calls may wait in it, because a waiting call holds no thread.
 //
-// Threads: after Listen, calls arrive on any thread. Locks: logged_mu_, places_mu_ and that of
+// Threads: after Listen, calls arrive on any thread. Locks: logged_mu_, permits_mu_ and that of
 // RecentRequests; none is taken while another is held.
 #pragma once
 
@@ -80,9 +80,9 @@ class MasterService {
   // phase the call waits for the session's tasks and holds no thread.
   void CreateSession(std::shared_ptr<GraphCall> call);
   Status ReadNewSession(NewSession* wanted);
-  // Keeps the client's place (ClientLimits) as long as the new session lives.
-  void KeepPlace(const std::shared_ptr<MasterSession>& session, ClientLimits::Place place);
-  void ForgetPlaces();
+  // Keeps the client's permit (ClientLimits) as long as the new session lives.
+  void KeepPermit(const std::shared_ptr<MasterSession>& session, ClientLimits::Permit permit);
+  void DropUnusedPermits();
   void MakeSession(std::shared_ptr<NewSession> wanted, std::vector<SessionTask> tasks);
   // Returns the session that a call names, and notes the client's address.
   StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle,
@@ -123,12 +123,12 @@ class MasterService {
   AsyncService service_;
   RecentRequests recent_;
   std::optional<ClientLimits> limits_{ClientLimits::Options()};
-  struct TakenPlace {
+  struct HeldPermit {
     std::weak_ptr<MasterSession> session;
-    ClientLimits::Place place;
+    ClientLimits::Permit permit;
   };
-  Mutex places_mu_;
-  std::vector<TakenPlace> places_ ABSL_GUARDED_BY(places_mu_);
+  Mutex permits_mu_;
+  std::vector<HeldPermit> permits_ ABSL_GUARDED_BY(permits_mu_);
   CallThreads call_threads_;
 };
 

@@ -72,7 +72,7 @@ class MasterServiceTest : public testing::Test {
 };
 TestCluster* MasterServiceTest::cluster_ = nullptr;
 
-TEST_F(MasterServiceTest, FetchesAreNamedAsTheyWereAsked) {
+TEST_F(MasterServiceTest, FetchesHaveTheNamesOfTheRequest) {
   ASSERT_TRUE(Create().ok());
   tensorflow::RunStepRequest request = FedStep("Identity:0");
   request.add_fetch(sum_);
@@ -103,7 +103,7 @@ TEST_F(MasterServiceTest, ErrorsOfStepsAreInTheBody) {
   EXPECT_LT(status.error_message().size(), 3200);
 }
 
-TEST_F(MasterServiceTest, UninitializedIsAWordThatClientsLookFor) {
+TEST_F(MasterServiceTest, ErrorsOfUninitializedVariablesSayUninitialized) {
   ASSERT_TRUE(Create().ok());
   ASSERT_TRUE(Send(&Stub::RunStep, Step("VariableV2:0"), &answer_).ok());
   EXPECT_EQ(answer_.status_code(), tensorflow::error::FAILED_PRECONDITION);
@@ -148,7 +148,7 @@ TEST_F(MasterServiceTest, ExtensionsNameTheVersionTheyExtend) {
   EXPECT_THAT(twice.error_message(), HasSubstr("Neg"));
 }
 
-TEST_F(MasterServiceTest, ARequestIsDoneOnce) {
+TEST_F(MasterServiceTest, ARepeatedRequestIsRefused) {
   ASSERT_TRUE(Create().ok());
   tensorflow::RunStepRequest request = FedStep("Identity:0");
   request.set_request_id(12345);

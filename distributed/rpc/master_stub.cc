@@ -22,8 +22,8 @@ namespace {
 constexpr char kScheme[] = "grpc://";
 constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
-// The master ends a step at its deadline and reports why; the call waits this much longer for
-// the report.
+// The master ends a step at its deadline and answers with the reason. The client waits this much
+// longer for that answer.
 constexpr int64_t kAnswerSlackMs = 3'000;
 
 // Returns the channels of this process: one for each master, until the credentials change.
@@ -94,10 +94,10 @@ StatusOr<std::string> MasterAddressOf(const std::string& target) {
 StatusOr<MasterChannel> ConnectToMaster(const std::string& target, const std::string& address,
                                         int64_t timeout_ms) {
   ASSIGN_OR_RETURN(const auto channels, ProcessChannels());
-  std::string misfit;
-  auto channel = channels->Connect(address, timeout_ms, &misfit);
-  if (!misfit.empty()) {
-    return Status(StatusCode::kUnauthenticated, StrCat(target, ": ", misfit));
+  std::string mismatch;
+  auto channel = channels->Connect(address, timeout_ms, &mismatch);
+  if (!mismatch.empty()) {
+    return Status(StatusCode::kUnauthenticated, StrCat(target, ": ", mismatch));
   }
   const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
   return MasterChannel{.channel = std::move(channel), .connected = connected};

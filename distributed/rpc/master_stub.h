@@ -60,8 +60,8 @@ class MasterStub {
     grpc::ClientContext context;
     return FromGrpc(Answer(method, request, response, &context, 0), name_);
   }
-  // As Call, with a context and a timeout. A `timeout_ms` of 0 means the session's operation
-  // timeout.
+  // Does the same as Call, with a context and a timeout, and returns gRPC's status. A `timeout_ms`
+  // of 0 means the session's operation timeout.
   template <class Request, class Response>
   grpc::Status Answer(Method<Request, Response> method, const Request& request, Response* response,
                       grpc::ClientContext* context, int64_t timeout_ms) {
@@ -80,8 +80,8 @@ class MasterStub {
   int64_t TimeoutMs(const RunOptions& options) const {
     return options.timeout_ms > 0 ? options.timeout_ms : operation_timeout_ms_;
   }
-  // Returns an Internal error that says that the master's answer is malformed. ResourceExhausted
-  // stays as it is: this process has no memory for a tensor.
+  // Returns an Internal error that says that the master's answer is malformed. Returns
+  // ResourceExhausted unchanged: it means that this process has no memory for a tensor.
   Status BrokenAnswer(const Status& status) const;
   // Returns the name at the start of error texts: the target, and after CreateSession the task as
   // well.

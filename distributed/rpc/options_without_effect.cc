@@ -16,7 +16,7 @@ using google::protobuf::Message;
 using Paths = absl::Span<const char* const>;
 
 // The paths of the fields that have an effect. If a message is listed, all of its fields have one.
-constexpr const char* kOfSessions[] = {
+constexpr const char* kSessionFields[] = {
     "allow_soft_placement",
     "cluster_def",  // refused with an error if it differs from the server's
     "device_filters",
@@ -25,18 +25,18 @@ constexpr const char* kOfSessions[] = {
     "graph_options.enable_bfloat16_sendrecv",
     "graph_options.optimizer_options.do_common_subexpression_elimination",
     "graph_options.optimizer_options.do_constant_folding",
-    // Has an effect because Penstock always does what it asks for.
+    // Counts as effective, because Penstock always inlines functions.
     "graph_options.optimizer_options.do_function_inlining",
     "graph_options.optimizer_options.opt_level",
     "graph_options.rewrite_options.common_subgraph_elimination",
     "graph_options.rewrite_options.constant_folding",
-    "graph_options.rewrite_options.custom_optimizers",  // AddCustomOptimizers looks into them
+    "graph_options.rewrite_options.custom_optimizers",  // AddCustomOptimizers checks each of them
     "isolate_session_state",
     "log_device_placement",
     "operation_timeout_in_ms",
 };
-constexpr const char* kOfSteps[] = {"output_partition_graphs", "timeout_in_ms", "trace_level"};
-constexpr const char* kOfCallables[] = {
+constexpr const char* kStepFields[] = {"output_partition_graphs", "timeout_in_ms", "trace_level"};
+constexpr const char* kCallableFields[] = {
     "feed",
     "fetch",
     "run_options.output_partition_graphs",
@@ -93,20 +93,20 @@ void AddCustomOptimizers(const tensorflow::RewriterConfig& config,
 
 std::vector<std::string> OptionsWithoutEffect(const tensorflow::ConfigProto& config) {
   std::vector<std::string> found;
-  AddWithoutEffect(config, "", kOfSessions, &found);
+  AddWithoutEffect(config, "", kSessionFields, &found);
   AddCustomOptimizers(config.graph_options().rewrite_options(), &found);
   return found;
 }
 
 std::vector<std::string> OptionsWithoutEffect(const tensorflow::RunOptions& options) {
   std::vector<std::string> found;
-  AddWithoutEffect(options, "", kOfSteps, &found);
+  AddWithoutEffect(options, "", kStepFields, &found);
   return found;
 }
 
 std::vector<std::string> OptionsWithoutEffect(const tensorflow::CallableOptions& options) {
   std::vector<std::string> found;
-  AddWithoutEffect(options, "", kOfCallables, &found);
+  AddWithoutEffect(options, "", kCallableFields, &found);
   return found;
 }
 

@@ -62,7 +62,7 @@ class RemoteSession final : public SessionInterface {
     if (graph.max_id() < nodes_sent_) {
       return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
     }
-    RETURN_IF_ERROR(handle_.empty() ? Create(&graph) : Grow(graph));
+    RETURN_IF_ERROR(handle_.empty() ? Create(&graph) : SendExtension(graph));
     nodes_sent_ = graph.max_id();
     return OkStatus();
   }
@@ -191,9 +191,9 @@ class RemoteSession final : public SessionInterface {
     return handle_;
   }
 
-  // Ends a partial run of which an instalment was cancelled. gRPC drops the request of a call that
-  // is cancelled before it is sent, so the master may not know. Errors of this call are ignored:
-  // either the master knows of the end already, or the run will end with the session.
+  // Tells the master to end a partial run after the client has cancelled an instalment. The master
+  // may not know about the cancellation, because gRPC does not send a request that is cancelled
+  // early. Ignores errors: the run then ends with the session.
   void EndPartialRun(const std::string& handle) {
     tensorflow::RunStepRequest request;
     const auto session = Handle();
@@ -210,8 +210,8 @@ class RemoteSession final : public SessionInterface {
 
   int64_t NewRequestId() { return static_cast<int64_t>(env_.RandomU64() | 1); }
 
-  // Runs a step. `request` has its targets, or the handle of its partial run; the other fields are
-  // added here.
+  // Runs a step. `request` has its targets, or the handle of its partial run; this function sets
+  // the other fields.
   Status RunStep(tensorflow::RunStepRequest request, const RunOptions& options, const Feeds& feeds,
                  const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
                  RunMetadata* metadata) {
@@ -261,7 +261,7 @@ class RemoteSession final : public SessionInterface {
     return OkStatus();
   }
 
-  Status Grow(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  Status SendExtension(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     tensorflow::ExtendSessionRequest request;
     request.set_session_handle(handle_);
     request.set_current_graph_version(version_);

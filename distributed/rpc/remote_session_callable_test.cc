@@ -42,7 +42,7 @@ class RemoteCallableTest : public testing::Test {
   std::vector<Tensor> outputs_;
 };
 
-TEST_F(RemoteCallableTest, IsMadeOfWhatItIsToFeedAndFetch) {
+TEST_F(RemoteCallableTest, ARequestToMakeItHasItsFeedsAndFetches) {
   EXPECT_EQ(Make(), 7);
   const tensorflow::MakeCallableRequest request = master_.make_callable.request(0);
   EXPECT_EQ(request.session_handle(), ScriptedMaster::kHandle);
@@ -91,7 +91,7 @@ TEST_F(RemoteCallableTest, FeedsAreCountedBeforeAnythingIsSent) {
   EXPECT_EQ(master_.run_callable.calls(), 0);
 }
 
-TEST_F(RemoteCallableTest, OneThatIsNotThereIsRefusedHere) {
+TEST_F(RemoteCallableTest, AnUnknownHandleIsRefusedByTheClient) {
   EXPECT_THAT(std::string(Run(8).message()), HasSubstr("callable 8 was never made"));
   const int64_t callable = Make();
   ASSERT_EQ(session_->ReleaseCallable(callable), OkStatus());
@@ -100,7 +100,7 @@ TEST_F(RemoteCallableTest, OneThatIsNotThereIsRefusedHere) {
   EXPECT_EQ(master_.run_callable.calls(), 0);
 }
 
-TEST_F(RemoteCallableTest, OneThatCouldNotBeMadeIsNotThere) {
+TEST_F(RemoteCallableTest, ACallableThatCouldNotBeMadeIsUnknown) {
   master_.make_callable.Fail(grpc::NOT_FOUND, "no node 'x'");
   EXPECT_EQ(session_->MakeCallable(kSpec).status(), NotFound("no node 'x'"));
   EXPECT_EQ(Run(0).code(), StatusCode::kInvalidArgument);
@@ -133,7 +133,7 @@ class RemotePartialRunTest : public testing::Test {
   std::vector<Tensor> outputs_;
 };
 
-TEST_F(RemotePartialRunTest, IsSetUpWithAllThatWillBeFedAndFetched) {
+TEST_F(RemotePartialRunTest, SetUpSendsAllFeedsAndFetches) {
   tensorflow::PartialRunSetupResponse begun;
   begun.set_partial_run_handle("p1");
   master_.set_up_partial_run.Say(begun);
@@ -166,7 +166,7 @@ TEST_F(RemotePartialRunTest, AnInstalmentWithoutAHandleIsNotSent) {
   EXPECT_EQ(master_.run_step.calls(), 0);
 }
 
-TEST_F(RemotePartialRunTest, WhatCouldNotBeSetUpIsReported) {
+TEST_F(RemotePartialRunTest, AFailedSetUpIsReported) {
   master_.set_up_partial_run.Fail(grpc::INVALID_ARGUMENT, "'s' is not there");
   EXPECT_EQ(session_->SetUpPartialRun(kSpec).status(), InvalidArgument("'s' is not there"));
 }

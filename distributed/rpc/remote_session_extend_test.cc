@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests how a client's session is created and its graph extended.
+// Tests how a client creates a session, and extends its graph.
 #include <semaphore>
 #include <thread>
 

@@ -57,7 +57,7 @@ class RemoteSessionRunTest : public testing::Test {
   std::vector<Tensor> outputs_;
 };
 
-TEST_F(RemoteSessionRunTest, AStepIsSentAsItWasAskedFor) {
+TEST_F(RemoteSessionRunTest, ARequestHasTheNamesAndOptionsOfTheStep) {
   ASSERT_EQ(session_->Run({.timeout_ms = 1'234, .trace = true, .partition_graphs = true},
                           {{"x:0", Tensor::Scalar(3.0f)}, {"y", Tensor::Vector<float>({1, 2})}}, {},
                           {"init", "train"}, &outputs_, nullptr),
@@ -76,7 +76,7 @@ TEST_F(RemoteSessionRunTest, AStepIsSentAsItWasAskedFor) {
   EXPECT_EQ(request.partial_run_handle(), "");
 }
 
-// The request id, by which a master recognises a request that comes twice.
+// A master recognises a repeated request by its request id.
 TEST_F(RemoteSessionRunTest, EachStepHasAnIdOfItsOwn) {
   ASSERT_EQ(Run({}), OkStatus());
   ASSERT_EQ(Run({}), OkStatus());
@@ -96,7 +96,7 @@ TEST_F(RemoteSessionRunTest, OutputsComeInTheOrderOfTheFetches) {
   EXPECT_EQ(outputs_[1].scalar<float>(), 1);
 }
 
-TEST_F(RemoteSessionRunTest, ALargeTensorGoesThereAndBack) {
+TEST_F(RemoteSessionRunTest, ALargeTensorIsFedAndFetched) {
   constexpr int64_t kElements = 4 << 20;
   Tensor large = *Tensor::Make(CpuAllocator(), DType::kFloat, *Shape::Make({kElements}));
   std::iota(large.mutable_flat<float>().begin(), large.mutable_flat<float>().end(), 0.0f);
@@ -141,7 +141,7 @@ TEST_F(RemoteSessionRunTest, AnErrorOfTheCallNamesTheMasterAndTheStep) {
   EXPECT_EQ(Run({}), Unavailable(master_.target(), ": reset"));
 }
 
-TEST_F(RemoteSessionRunTest, ACodeThatIsNoneIsAnErrorNevertheless) {
+TEST_F(RemoteSessionRunTest, AnUnknownStatusCodeIsAnError) {
   RunStepResponse response;
   response.set_status_code(static_cast<tensorflow::error::Code>(-7));
   master_.run_step.Say(response);
@@ -183,7 +183,7 @@ TEST_F(RemoteSessionRunTest, AnAnswerThatDoesNotFitIsTheMastersFault) {
 }
 
 // The master may know ops that this process does not.
-TEST_F(RemoteSessionRunTest, AGraphThatCannotBeReadIsAnErrorOfWhoAsksForIt) {
+TEST_F(RemoteSessionRunTest, AnUnreadableGraphFailsOnlyStepsThatAskForGraphs) {
   RunStepResponse response;
   response.mutable_metadata()->add_partition_graphs()->add_node()->set_op("NoSuchOp");
   master_.run_step.Say(response);
@@ -210,8 +210,8 @@ TEST_F(RemoteSessionRunTest, MetadataIsThatOfTheLastStep) {
   EXPECT_TRUE(metadata.partition_graphs.empty());
 }
 
-// The timeout of the call is three seconds longer than the step's, so that the master can
-// report its end.
+// The timeout of the call is three seconds longer than the timeout of the step, so that the master
+// has time to report how the step has ended.
 TEST_F(RemoteSessionRunTest, ACallMayTakeALittleLongerThanItsStep) {
   using std::chrono::hours, std::chrono::seconds;
   const auto given = TimeGiven({.timeout_ms = 20'000});
@@ -231,7 +231,7 @@ TEST_F(RemoteSessionRunTest, AStepThatIsCancelledBeforeItBeginsHasNoResult) {
   EXPECT_EQ(Run({}, {.cancellation = &cancellation}), Cancelled("had enough"));
 }
 
-// Steps that the master answers only when the test lets it.
+// The master answers steps only when the test releases them.
 class HeldStepTest : public RemoteSessionRunTest {
  protected:
   HeldStepTest() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests how a client's session ends, and its calls that concern neither steps nor
-// graphs.
+// Tests how a client's session ends, and its calls that concern neither steps nor graphs.
 #include "core/runtime/testing/test_ops.h"
 #include "distributed/rpc/testing/scripted_master.h"
 #include "gmock/gmock.h"
@@ -110,7 +109,7 @@ TEST_F(RemoteSessionTest, AResetNamesContainersAndFilters) {
             Unavailable(master_.target(), ": ps 1 is gone"));
 }
 
-TEST_F(RemoteSessionTest, ATargetHasAForm) {
+TEST_F(RemoteSessionTest, MalformedTargetsAreRefused) {
   for (const std::string target : {"", "127.0.0.1:1", "grpc://", "grpc://host", "http://host:1"}) {
     const Status status = NewRemoteSession(target, {}).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << target;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests RunGraphSink. The test plays the master, and the worker that runs the steps.
+// Tests RunGraphSink. The test itself acts as the master, and as the worker that runs the steps.
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -143,7 +143,7 @@ TEST_F(RunGraphSinkTest, AMasterThatHasNoMoreStepsEndsThoseThatRun) {
   EXPECT_TRUE(stream->calls->Finish().ok());
 }
 
-TEST_F(RunGraphSinkTest, StreamsAreApart) {
+TEST_F(RunGraphSinkTest, StreamsAreIndependent) {
   const auto first = Open(), second = Open();
   Run(*first, {1});
   Run(*second, {2});

@@ -80,7 +80,7 @@ void RunGraphStream::Read(bool ok) {
 }
 
 void RunGraphStream::Finished(bool) {
-  // The end of the stream is a failure of the task, even if the code is OK.
+  // Treats the end of the stream as the loss of the task, even if the code is OK.
   const Status why = Annotate(FromGrpc(status_, ""), task_);
   MarkLost(why.ok() ? Unavailable(task_, " is shutting down") : why);
   loop_.End(this);

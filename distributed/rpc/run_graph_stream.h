@@ -37,7 +37,7 @@ class RunGraphStream final : public Operation, public std::enable_shared_from_th
   RunGraphStream(std::shared_ptr<wire::Worker::Stub> stub, CompletionLoop& loop, std::string task)
       : stub_(std::move(stub)), loop_(loop), task_(std::move(task)) {}
 
-  // Opens the stream. To be called once, before or after the first Run.
+  // Opens the stream. The owner calls this once, before or after the first Run.
   void Open();
   // Sends a request. `ended` is called once: with the answer, or with an error when the stream is
   // lost or the step abandoned. If the stream is lost already, returns false and does not take
@@ -84,8 +84,7 @@ class RunGraphSink final : public Operation, public std::enable_shared_from_this
     WorkerGrpcService* service;
     CompletionLoop* loop;
     grpc::ServerCompletionQueue* queue;  // the loop's queue
-    // Begins a step, and calls `Answer` when it ends. The answer need not contain the step's
-    // id.
+    // Begins a step, and calls `Answer` when it ends. The answer may lack the step's id.
     std::function<void(const wire::RunGraphRequest&, Answer)> run;
     // Aborts a step that runs when the master has died, or the connection to it is lost.
     std::function<void(int64_t step_id)> abort;

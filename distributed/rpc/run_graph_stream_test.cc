@@ -134,7 +134,7 @@ TEST_F(RunGraphStreamTest, AnswersFindTheirStepsInAnyOrder) {
   EXPECT_EQ(Get(std::move(third)), OutOfRange(3));
 }
 
-TEST_F(RunGraphStreamTest, StepsFromBeforeTheOpeningGoTogether) {
+TEST_F(RunGraphStreamTest, StepsFromBeforeOpenAreSentTogether) {
   Serve([](WorkerEnd& stream) {
     EXPECT_THAT(TakeSteps(stream, 1), ElementsAre(7, 8, 9)) << "one message";
     Answer(stream, {7, 8, 9});
@@ -235,9 +235,9 @@ TEST_F(RunGraphStreamTest, AnAbandonedStepEndsAtOnceAndItsAnswerIsIgnored) {
   EXPECT_EQ(Get(std::move(second)), OutOfRange(2));
 }
 
-// The answers 1 and 2 come in one message, right before the end of the stream. The end is noticed
-// while the callback of step 1 runs.
-TEST_F(RunGraphStreamTest, AnAnswerFromBeforeTheEndCounts) {
+// The answers to steps 1 and 2 come in one message, right before the end of the stream. The stream
+// ends while the callback of step 1 runs.
+TEST_F(RunGraphStreamTest, AnAnswerBeforeTheEndOfTheStreamCounts) {
   std::binary_semaphore lost(0);
   Serve([](WorkerEnd& stream) {
     TakeSteps(stream, 3);

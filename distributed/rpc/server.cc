@@ -26,7 +26,7 @@
 namespace penstock {
 namespace {
 
-// The time that gRPC gets to send pending answers. All steps have been aborted before.
+// The time that gRPC gets to send the last answers, after Stop has aborted all steps.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
 
 }  // namespace

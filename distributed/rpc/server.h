@@ -31,7 +31,7 @@ class Registry;
 
 struct ServerOptions {
   TaskConfig task;  // its protocol must be one that TransportFactory knows
-  // The maximum number of devices of each kind that the task offers.
+  // The maximum number of GPUs that the task offers as devices.
   int gpus_max = 64;
   // Threads of the pool that runs kernels; 0: the number in default_session_config (NumThreadsOf in
   // session_config.h), or if it has none, one per core.
@@ -44,8 +44,8 @@ struct ServerOptions {
   int64_t keepalive_timeout_ms = 4'000;
   // How long a new session waits for the tasks it needs.
   int64_t create_session_timeout_ms = 60'000;
-  // A session is closed when for this long its client has had no connection to this task and none
-  // of its steps has run. 0: never. Sessions of clients in this process are not closed.
+  // A session is closed if, for this long, its client has had no connection to this task and the
+  // session has run no step. 0: never. Sessions of clients in this process are not closed.
   int64_t session_idle_timeout_ms = 3'600'000;
   // memory_limit: the bytes of tensors that this process may hold, with all of its servers. 0: the
   // limit that is already set, or else DefaultMemoryLimit(). session_memory_limit and
@@ -71,7 +71,7 @@ struct ServerOptions {
   std::string insecure_client_address = {};
   // Limits for clients in other processes; 0: no limit. They bound the sessions that a client
   // (rpc/client_limits.h) may have with this task, the steps that one session may run at a time,
-  // and the bytes of one request to this task, whichever service it is for.
+  // and the bytes of one request to any service of this task.
   int max_sessions_per_client = 0;
   int max_steps_in_flight = 0;
   int max_message_bytes = 0;

@@ -21,9 +21,9 @@
 namespace penstock {
 namespace {
 
-// One thread suffices, because it only hands work on. A second thread would be woken by each event
-// that comes while the first is busy. With three threads, a stream of 64 MB had only 0.55 to 0.75
-// times the rate that it has with one.
+// One thread suffices, because it only hands work to other threads. A second thread would be woken
+// by each event that comes while the first one is busy. With three threads, a transfer of 64 MB had
+// only 0.55 to 0.75 times the rate that it has with one.
 constexpr int kPollingThreads = 1;
 
 void EnableServices() {
@@ -37,8 +37,8 @@ void EnableServices() {
 
 }  // namespace
 
-// Binds the port and makes all that serves there. Calls wait until Listen. Also sets `self`.
-// InvalidArgument if the task has no address, or its address cannot be used.
+// Binds the port and makes the services and the transport that use it. Calls wait until Listen.
+// Also sets `self`. InvalidArgument if the task has no address, or its address cannot be used.
 Status Server::State::Bind() {
   const std::string wanted = options.task.address();
   if (wanted.empty()) {
@@ -124,8 +124,9 @@ void Server::State::Listen() {
   replica_service.Listen({.replica = replica ? &*replica : nullptr, .threads = &threads}, *loop,
                          *grpc_host.queue);
   refused_calls.Listen(*loop, *grpc_host.queue);
-  // The server's defaults fill the fields that a client leaves out. Only the client's messages show
-  // which fields these are, so direct sessions are not possible with defaults.
+  // The server's default configuration fills the fields that a client's ConfigProto leaves out.
+  // SessionOptions do not show which fields those are, so there are no direct sessions if the
+  // server has a default configuration.
   if (options.direct_sessions && options.default_session_config.empty()) task->PublishSessions();
   if (client_port != nullptr) client_port->Serve(*grpc_server);
   SetServing(true);

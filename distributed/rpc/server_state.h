@@ -70,7 +70,7 @@ struct Server::State {
   std::unique_ptr<grpc::Server> grpc_server;
   std::unique_ptr<ClientPort> client_port;
   std::optional<CompletionLoop> loop;
-  std::optional<StepCalls> calls;   // outlives the task, whose steps send their answers by it
+  std::optional<StepCalls> calls;   // outlives the task: answers of its steps are sent by it
   std::unique_ptr<ReplicaLog> log;  // null unless the task has replicas; outlives the task
   std::optional<Task> task;
   std::optional<Replica> replica;
@@ -80,7 +80,7 @@ struct Server::State {
   Mutex mu;
   bool started ABSL_GUARDED_BY(mu) = false;
   bool stopped ABSL_GUARDED_BY(mu) = false;
-  Status start_error ABSL_GUARDED_BY(mu);  // the result of Start, for later calls of it
+  Status start_error ABSL_GUARDED_BY(mu);  // the result of the first Start, for later calls
   Condition stop_requested;                // notified when `stopped` has changed
 
   // Destroyed first, because the closures that it still runs use the other members.

@@ -41,7 +41,7 @@ Status Server::State::ShowStatus() {
 }
 
 // Returns the address of the status page: the host at which the task itself listens, with the port
-// of the page. HTTP is not encrypted, so the page of a secured task stays on its host.
+// of the page. For a secured task the host is 127.0.0.1, because HTTP is not encrypted.
 StatusOr<HostPort> Server::State::StatusAddress() const {
   ASSIGN_OR_RETURN(HostPort address, HostPort::Parse(listens_at));
   if (credentials->secured()) address.host = "127.0.0.1";

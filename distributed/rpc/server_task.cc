@@ -18,12 +18,12 @@
 namespace penstock {
 namespace {
 
-// The exit code of a replica whose role the other replica has taken over. The code asks the
-// supervisor to start the process again.
+// The exit code of a process that was the primary until the other replica took over. The code asks
+// the supervisor to start the process again.
 constexpr int kFencedExitCode = 143;
 
-// Keeps pushes well below the other replica's limit for requests, which is the same as this one's.
-// A push may exceed its own limit by its last record, and has other fields, too.
+// Keeps pushes well below the other replica's limit for the size of requests, which should be the
+// same as this one's. A push may exceed push_bytes_max by its last record and by its other fields.
 void LimitPushes(int message_bytes_max, Replica::Options* replica) {
   if (message_bytes_max <= 0) return;
   const int64_t most = message_bytes_max / 8;
@@ -70,8 +70,8 @@ Status Server::State::MakeTask() {
   return OkStatus();
 }
 
-// Returns the address of the chief or, if there is none, of the first worker: training needs that
-// task anyway. InvalidArgument if the cluster has neither.
+// Returns the address of the witness: the chief or, if there is none, the first worker, because
+// training needs that task anyway. InvalidArgument if the cluster has neither.
 StatusOr<std::string> Server::State::WitnessAddress() const {
   for (const char* job : {"chief", "master", "worker"}) {
     const auto tasks = cluster.jobs().find(job);
@@ -103,7 +103,7 @@ Replica::Options Server::State::ReplicaOptions(const std::string& other,
                      .event = "fenced",
                      .text = std::string(why.message())});
                 std::fflush(stdout);
-                // Ends the process, because sessions that use it must not continue.
+                // Ends the process at once: sessions that use this replica must not continue.
                 std::_Exit(kFencedExitCode);
               },
           .say =

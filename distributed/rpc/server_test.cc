@@ -41,7 +41,7 @@ ServerOptions ListeningAt(const std::string& address, const std::string& listen_
 
 int PortOf(const Server& server) { return HostPort::Parse(server.address())->port; }
 
-TEST(ServerTest, AFreePortIsChosenAndSaid) {
+TEST(ServerTest, AFreePortIsChosenAndReported) {
   auto server = Server::Create(At("127.0.0.1:0"));
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_THAT((*server)->target(), testing::MatchesRegex("grpc://127.0.0.1:[1-9][0-9]*"));
@@ -75,8 +75,8 @@ TEST(ServerTest, MistakesAreOneLine) {
   }
 }
 
-// The name in the cluster may be a gateway's address, or a name that resolves later: only peers
-// use it.
+// A task's host in the cluster's specification may be a gateway's address, or a name that resolves
+// later: only peers use it.
 TEST(ServerTest, ListensWhateverTheClusterCallsItsHost) {
   for (const std::string host : {"203.0.113.7", "no-such-host.invalid"}) {
     auto server = Server::Create(At(host + ":0"));
@@ -91,7 +91,7 @@ TEST(ServerTest, ListensWhateverTheClusterCallsItsHost) {
   }
 }
 
-TEST(ServerTest, ListensWhereItIsTold) {
+TEST(ServerTest, ListensAtItsListenAddress) {
   const std::pair<ServerOptions, std::string> cases[] = {
       {At("127.0.0.1:0"), "127.0.0.1:"},  // a loopback address, which no other host can reach
       {At("localhost:0"), "localhost:"},
@@ -105,7 +105,8 @@ TEST(ServerTest, ListensWhereItIsTold) {
   }
 }
 
-// The ports differ, for example, behind a gateway that maps ports.
+// The port that a server listens at may differ from its port in the cluster, for example behind a
+// gateway that maps ports.
 TEST(ServerTest, ThePortMayDifferFromTheOneInTheCluster) {
   auto first = Server::Create(At("127.0.0.1:0"));
   ASSERT_TRUE(first.ok());
@@ -280,8 +281,8 @@ std::string Field(char number, const std::string& value) {
                 value);
 }
 
-// Returns the values of all fields with this number, because grpc.reflection.v1alpha
-// has no header here.
+// Returns the values of all fields with this number. The test parses messages by hand, because it
+// has no generated code for grpc.reflection.v1alpha.
 std::vector<std::string> Fields(const std::string& message, int number) {
   google::protobuf::UnknownFieldSet fields;
   CHECK(fields.ParseFromString(message));

@@ -46,7 +46,7 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
   EXPECT_THAT(options.device_filters, ElementsAre("/job:ps"));
 }
 
-TEST(SessionConfigTest, PlacementGoesAlone) {
+TEST(SessionConfigTest, PlacementIsSentAndReadBack) {
   tensorflow::ConfigProto config;
   EXPECT_EQ(FromProto(config).placement, "client");
   EXPECT_FALSE(FromProto(config).bfloat16_transfers);
@@ -79,7 +79,7 @@ TEST(SessionConfigTest, TogglesOfRewritesDisablePasses) {
   EXPECT_THAT(FromProto(config).disabled_passes, ElementsAre("merge"));
 }
 
-TEST(SessionConfigTest, SwitchesOfPassesHoldAtLevelZeroToo) {
+TEST(SessionConfigTest, SwitchesOfPassesApplyAtLevelZero) {
   tensorflow::ConfigProto config;
   auto& optimizer = *config.mutable_graph_options()->mutable_optimizer_options();
   optimizer.set_do_constant_folding(true);

@@ -12,8 +12,8 @@ namespace penstock {
 namespace {
 
 constexpr char kRequest[] = "run_graph", kAnswer[] = "run_graph_ended";
-// The maximum number of bytes of messages that wait for a connection. Only answers to the first
-// steps ever wait.
+// The maximum number of bytes of messages that wait until a task has connected. Only answers wait,
+// and only those to the first steps of a master.
 constexpr int64_t kHeldBytesMax = int64_t{64} << 20;
 
 TaskName NameOf(const TaskId& task) {
@@ -130,8 +130,8 @@ void StepCalls::AnswerTo(const TaskName& master, const wire::RunGraphResponse& a
     if (steps == begun_.end() || steps->second.erase(static_cast<int64_t>(answer.step_id())) == 0)
       return;
   }
-  // TaskLinks holds the answer until the master has connected: its subscription may come after its
-  // first request.
+  // TaskLinks holds the answer until the master has connected: the master's first request may come
+  // before its subscription.
   links_.Send(master, KeyTo(master, kAnswer), ToTensor(answer), [] {});
 }
 
@@ -164,8 +164,8 @@ void StepCalls::Lost(const TaskName& task, const Status& why) {
     const auto steps = begun_.find(task);
     if (steps != begun_.end()) begun = std::exchange(steps->second, {});
   }
-  // The other task may still wait for answers over its connection from this task. The error for it
-  // must say that this task is lost; `why` would say that the other task is.
+  // The other task may still wait for answers over its connection from this task, so it needs an
+  // error, too. That error names this task as the lost one, whereas `why` names the other task.
   links_.HangUp(task, Unavailable("lost the connection to ", self_.ToString(),
                                   ", which ended it: ", why.message()));
   wire::RunGraphResponse none;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepCalls: RunGraph and its answer as messages of the transport, between a master and a worker
-// that are connected in both directions. A null step over shared memory then needs no gRPC.
+// that are connected in both directions. Over shared memory, a step then needs no gRPC call.
 //
 // Two tasks connect when a master first runs a step on a worker. Until then, and while the
-// connection is lost, RunGraphStream carries the calls. A task has one StepCalls, both for steps
-// whose master it is and for steps in which it is a worker. Thread-safe; no lock is held while
-// the transport or a callback is called.
+// connection is lost, RunGraphStream carries the calls. A task has one StepCalls, for the steps of
+// its master and for the steps that its worker runs for other masters. Thread-safe; no lock is held
+// while the transport or a callback is called.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class StepCalls final : public collective::LinkListener {
   StepCalls(const TaskId& self, Transport& transport, Env& env);
 
   // Worker: sets two functions. `run` begins a step and calls `Answer` when the step ends (the
-  // answer need not contain the step's id). `abort` aborts a step whose master is lost. To be
-  // called before the transport serves.
+  // answer may lack the step's id). `abort` aborts a step whose master is lost. Call this before
+  // the transport serves.
   void Serve(std::function<void(const wire::RunGraphRequest&, Answer)> run,
              std::function<void(int64_t step_id)> abort);
   // Returns the receiver for the step ids of kStepsOfCalls.

@@ -19,9 +19,9 @@
 namespace penstock {
 namespace {
 
-// Larger messages are read or written on other threads, so that the polling thread spends only
-// microseconds on each. Reading feeds takes about 1 us per 10 KB. Fetches are written without a
-// copy, unless they are not plain bytes.
+// Requests of more bytes, and answers with more fetches, are handled on other threads, so that the
+// polling thread spends only microseconds on each. Reading feeds takes about 1 us per 10 KB.
+// Fetches of plain bytes are written without a copy.
 constexpr size_t kRequestBytesInline = size_t{64} << 10;
 constexpr size_t kFetchesInline = 64;
 
@@ -43,7 +43,7 @@ struct ClientStep {
   std::shared_ptr<MasterSession> session;
   MasterSession::AsyncRun run;
   Cancellation cancellation;
-  ClientLimits::Place place;  // held until the step has ended
+  ClientLimits::Permit permit;  // held until the step has ended
 };
 
 void AddMetadata(const MasterSession::AsyncRun& run, tensorflow::RunMetadata* metadata) {
@@ -132,10 +132,10 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
     if (!first.ok()) return Finish(*call, first, in_body);
     step->session = *std::move(session);
     const std::string& partial = request.partial_run_handle();
-    if (partial.empty()) {  // an instalment uses the place of its partial run
-      auto place = limits_->AddStep(request.session_handle());
-      if (!place.ok()) return Finish(*call, place.status(), in_body);
-      step->place = *std::move(place);
+    if (partial.empty()) {  // an instalment uses the permit of its partial run
+      auto permit = limits_->AddStep(request.session_handle());
+      if (!permit.ok()) return Finish(*call, permit.status(), in_body);
+      step->permit = *std::move(permit);
     }
     if (request.has_options()) {
       LogIgnoredOptionsOnce("a client's RunOptions set", OptionsWithoutEffect(request.options()));
@@ -148,7 +148,7 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
       step->cancellation.Cancel(Cancelled("the client does not wait for the step any more"));
     });
     Done done([this, call, step, in_body](const Status& status) {
-      step->place = nullptr;
+      step->permit = nullptr;
       if (!status.ok()) return Finish(*call, status, in_body);
       Answer(step->run, [call, step, in_body] {
         Finish(*call, MessageOf(step->request, step->run), in_body);
@@ -173,8 +173,8 @@ void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
   if (!session.ok()) return call->Finish(session.status());
   const Status first = recent_.Add(request.request_id(), "PartialRunSetup");
   if (!first.ok()) return call->Finish(first);
-  auto place = limits_->AddStep(request.session_handle());
-  if (!place.ok()) return call->Finish(place.status());
+  auto permit = limits_->AddStep(request.session_handle());
+  if (!permit.ok()) return call->Finish(permit.status());
   (*session)->SetUpPartialRunAsync(
       {.feeds = {request.feed().begin(), request.feed().end()},
        .fetches = {request.fetch().begin(), request.fetch().end()},
@@ -185,7 +185,7 @@ void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
         }
         call->Finish(handle.status());
       },
-      *std::move(place));
+      *std::move(permit));
 }
 
 Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& request,
@@ -226,16 +226,16 @@ void MasterService::RunCallable(std::shared_ptr<StepCall> call) {
     const Status first = recent_.Add(request.request_id(), "RunCallable");
     if (!first.ok()) return Finish(*call, first);
     step->session = *std::move(session);
-    auto place = limits_->AddStep(request.session_handle());
-    if (!place.ok()) return Finish(*call, place.status());
-    step->place = *std::move(place);
+    auto permit = limits_->AddStep(request.session_handle());
+    if (!permit.ok()) return Finish(*call, permit.status());
+    step->permit = *std::move(permit);
     step->run.options.cancellation = &step->cancellation;
     call->OnCancel([step] {
       step->cancellation.Cancel(Cancelled("the client does not wait for the step any more"));
     });
     step->session->RunCallableAsync(
         request.handle(), &step->run, Done([this, call, step](const Status& status) {
-          step->place = nullptr;
+          step->permit = nullptr;
           if (!status.ok()) return Finish(*call, status);
           Answer(step->run, [call, step] { Finish(*call, MessageOf(step->run)); });
         }));

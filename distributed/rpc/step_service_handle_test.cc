@@ -98,7 +98,7 @@ TEST_F(CallableTest, AFeedThatIsNoTensorIsNamedByItsPlace) {
   EXPECT_THAT(status.error_message(), HasSubstr("feed 0: "));
 }
 
-TEST_F(CallableTest, IsMadeOfNamesThatAreThere) {
+TEST_F(CallableTest, UnknownNamesAreRefused) {
   const std::function<void(tensorflow::CallableOptions*)> changes[] = {
       [](auto* o) { o->add_feed("nope:0"); },   [](auto* o) { o->add_fetch("nope:0"); },
       [](auto* o) { o->add_target("nope"); },   [](auto* o) { o->add_fetch("nope:-1"); },
@@ -128,7 +128,7 @@ TEST_F(CallableTest, ConnectionsOfTensorsAreNotSupported) {
   EXPECT_EQ(Make(request).error_code(), grpc::UNIMPLEMENTED);
 }
 
-TEST_F(CallableTest, ARequestIsDoneOnce) {
+TEST_F(CallableTest, ARepeatedRequestIsRefused) {
   tensorflow::MakeCallableRequest make = MakeRequest(sum_);
   make.mutable_options()->add_feed(x_.name());
   make.set_request_id(static_cast<int64_t>(Env::Real().RandomU64() | 1));
@@ -141,7 +141,7 @@ TEST_F(CallableTest, ARequestIsDoneOnce) {
   EXPECT_EQ(RunCallable(run).error_code(), grpc::ABORTED);
 }
 
-TEST_F(CallableTest, ItsOptionsHoldForEachRun) {
+TEST_F(CallableTest, ItsOptionsApplyToEachRun) {
   tensorflow::MakeCallableRequest request = MakeRequest(block_);
   request.mutable_options()->mutable_run_options()->set_timeout_in_ms(50);
   ASSERT_TRUE(Make(request).ok());
@@ -227,7 +227,7 @@ TEST_F(PartialRunTest, CountsAsAStepInFlight) {
   EXPECT_TRUE(client.Send(&Stub::PartialRunSetup, setup, &second).ok()) << "the first has ended";
 }
 
-TEST_F(PartialRunTest, IsSetUpWithNamesThatAreThere) {
+TEST_F(PartialRunTest, SetUpRefusesUnknownNames) {
   const grpc::Status status = SetUpRun("nope:0");
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(status.error_message(), HasSubstr("nope:0"));

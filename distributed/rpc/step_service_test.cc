@@ -107,7 +107,7 @@ TEST_F(StepServiceTest, ATensorIsFedOnce) {
   ExpectRefused(request, INVALID_ARGUMENT, "Placeholder");
 }
 
-TEST_F(StepServiceTest, NamesThatMeanNothingAreShown) {
+TEST_F(StepServiceTest, ErrorsQuoteUnknownNames) {
   for (const std::string name :
        {"nope", "nope:0", "Placeholder:1", "Placeholder:-1", "Placeholder:99999999999999999999",
         "Placeholder:0:0", "^Placeholder", ":0", " "}) {
@@ -134,7 +134,7 @@ TEST_F(StepServiceTest, NamesThatMeanNothingAreShown) {
   }
 }
 
-TEST_F(StepServiceTest, AStepThatWantsNothingIsRefused) {
+TEST_F(StepServiceTest, AStepWithoutFetchesAndTargetsIsRefused) {
   ExpectRefused(client_.Step(""), INVALID_ARGUMENT, "");
 }
 
@@ -155,7 +155,7 @@ TEST_F(StepServiceTest, ThousandsOfFetchesAreAnswered) {
   EXPECT_EQ(answer_.tensor_size(), 3'000);
 }
 
-TEST_F(StepServiceTest, OptionsThatNobodyKnowsAreSkipped) {
+TEST_F(StepServiceTest, UnknownOptionsAreIgnored) {
   tensorflow::RunStepRequest request = FedStep();
   request.mutable_options()->set_trace_level(static_cast<tensorflow::RunOptions::TraceLevel>(77));
   const auto* const reflection = request.options().GetReflection();

@@ -32,8 +32,8 @@ TaskProbe Failed(Outcome outcome, std::string detail) {
   return {.outcome = outcome, .detail = std::move(detail)};
 }
 
-// Tests whether an HTTP/2 server answers. gRPC's errors do not distinguish a silent peer from one
-// that is no gRPC server.
+// Tests whether an HTTP/2 server answers. gRPC's errors do not tell a silent peer from a peer that
+// is not a gRPC server.
 TaskProbe Greet(const StreamSocket& socket, int timeout_ms) {
   const TaskProbe foreign = Failed(Outcome::kForeign, "it does not speak HTTP/2");
   if (send(socket.fd(), kHttp2Preface, kHttp2PrefaceBytes, MSG_NOSIGNAL) !=
@@ -50,7 +50,7 @@ TaskProbe Greet(const StreamSocket& socket, int timeout_ms) {
 }
 
 // Tests whether something listens at one of the host's addresses, speaks HTTP/2, and has security
-// settings that fit `credentials`. Returns kServes if so, else what is wrong.
+// settings that fit `credentials`. Returns kServes if so, else the outcome that says what is wrong.
 TaskProbe Reach(const HostPort& to, int timeout_ms, const Credentials& credentials) {
   int error = 0;
   const AddressList found = ResolveAddresses(to, &error);
@@ -63,11 +63,11 @@ TaskProbe Reach(const HostPort& to, int timeout_ms, const Credentials& credentia
   if (!credentials.tls()) {
     TaskProbe greeted = Greet(*socket, timeout_ms);
     if (greeted.outcome != Outcome::kForeign) return greeted;
-    const std::string misfit = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
-    return misfit.empty() ? greeted : Failed(Outcome::kMisfit, misfit);
+    const std::string mismatch = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
+    return mismatch.empty() ? greeted : Failed(Outcome::kMismatch, mismatch);
   }
-  const std::string misfit = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
-  return misfit.empty() ? Failed(Outcome::kServes, "") : Failed(Outcome::kMisfit, misfit);
+  const std::string mismatch = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
+  return mismatch.empty() ? Failed(Outcome::kServes, "") : Failed(Outcome::kMismatch, mismatch);
 }
 
 TaskProbe Ask(const std::string& address, int64_t timeout_ms, const Credentials& credentials,
@@ -83,7 +83,7 @@ TaskProbe Ask(const std::string& address, int64_t timeout_ms, const Credentials&
     return Failed(Outcome::kSilent, StrCat("no answer for ", timeout_ms, " ms"));
   }
   if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
-    return Failed(Outcome::kMisfit, status.error_message());
+    return Failed(Outcome::kMismatch, status.error_message());
   }
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
     return Failed(Outcome::kForeign,
@@ -114,7 +114,7 @@ TaskProbe Probe(const std::string& address, int64_t timeout_ms, Env& env) {
   const int third_ms = static_cast<int>(timeout_ms / 3);
   const auto credentials = ProcessCredentials();
   if (!credentials.ok()) {
-    return Failed(Outcome::kMisfit, std::string(credentials.status().message()));
+    return Failed(Outcome::kMismatch, std::string(credentials.status().message()));
   }
   TaskProbe reached = Reach(*to, third_ms, **credentials);
   if (reached.outcome != Outcome::kServes) return reached;

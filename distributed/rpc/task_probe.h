@@ -21,7 +21,7 @@ struct TaskProbe {
     kUnreachable,  // nothing answered an attempt to connect
     kSilent,       // the connection was accepted, but no answer came in time
     kForeign,      // the process that listens is not a task of Penstock
-    kMisfit,       // its security settings differ from this process's, or it refuses the token
+    kMismatch,     // its security settings differ from this process's, or it refuses the token
   };
   Outcome outcome = Outcome::kUnreachable;
   std::string detail;  // error text from the system or gRPC; "" for kServes
@@ -36,7 +36,7 @@ struct TaskProbe {
   // Says how the programs that use the task's variables differ: TaskReport.program_difference.
   std::vector<std::string> program_differences = {};
   double round_trip_ms = 0;
-  double clock_ahead_s = 0;  // relative to this host's wall clock, within the round trip
+  double clock_ahead_s = 0;  // of this host's wall clock; the error is at most the round trip
 };
 
 // Probes all addresses ("host:port") at the same time. Takes at most about `timeout_ms` of the real

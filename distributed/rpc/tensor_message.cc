@@ -91,7 +91,7 @@ bool ReadLength(CodedInputStream* in, size_t* length) {
 }
 
 // Reads the message of `length` bytes that comes next; calls `read_field` with the tag of each
-// field. Returns false if the bytes are no message.
+// field. Returns false if the bytes are not a valid message.
 bool ReadMessage(CodedInputStream* in, size_t length,
                  absl::FunctionRef<bool(uint32_t)> read_field) {
   const auto limit = in->PushLimit(static_cast<int>(length));
@@ -108,13 +108,13 @@ class TensorReader {
  public:
   explicit TensorReader(CodedInputStream* in) : in_(in) {}
 
-  // Returns false if the bytes are no message. If the message is no valid tensor, `*tensor` is
-  // an error.
+  // Returns false if the bytes are not a valid message. If they are a message but not a valid
+  // tensor, returns true and sets `*tensor` to an error.
   bool Read(size_t length, StatusOr<Tensor>* tensor) {
     if (!ReadMessage(in_, length, [this](uint32_t tag) { return ReadField(tag); })) return false;
     tensorflow::TensorProto proto;
-    if (!bad_.ok()) {
-      *tensor = bad_;
+    if (!error_.ok()) {
+      *tensor = error_;
     } else if (tensor_.valid()) {
       *tensor = std::move(tensor_);
     } else if (proto.ParseFromString(head_.bytes())) {
@@ -132,8 +132,8 @@ class TensorReader {
     if (tag == kContentTag && !std::exchange(content_seen_, true) && TensorIsDescribed()) {
       return ReadContent();
     }
-    // The fields that describe the tensor must come before its content, and the content only once.
-    // All writers of protobuf do so.
+    // Refuses a field that describes the tensor after its content, and a second content. Protobuf's
+    // writers send neither.
     if (tensor_.valid() && (tag == kDTypeTag || tag == kShapeTag || tag == kContentTag)) {
       return false;
     }
@@ -162,13 +162,13 @@ class TensorReader {
     // Divides, because a product of numbers from another process may overflow.
     if (length % SizeOf(dtype_) != 0 ||
         length / SizeOf(dtype_) != static_cast<uint64_t>(shape_.num_elements())) {
-      bad_ = InvalidArgument("tensor_content of ", length, " bytes for a tensor ", Name(dtype_),
-                             shape_.ToString());
+      error_ = InvalidArgument("tensor_content of ", length, " bytes for a tensor ", Name(dtype_),
+                               shape_.ToString());
       return in_->Skip(static_cast<int>(length));
     }
     auto made = Tensor::Make(CpuAllocator(), dtype_, shape_);
     if (!made.ok()) {
-      bad_ = made.status();
+      error_ = made.status();
       return in_->Skip(static_cast<int>(length));
     }
     tensor_ = *std::move(made);
@@ -181,7 +181,7 @@ class TensorReader {
   DType dtype_ = DType::kInvalid;
   Shape shape_;
   Tensor tensor_;
-  Status bad_;
+  Status error_;
 };
 
 bool ReadNamedTensor(CodedInputStream* in, size_t length, std::string* name,
@@ -288,8 +288,8 @@ Status ReadTensorMessage(grpc::ByteBuffer* bytes, TensorField field,
     if (tensor.ok()) {
       tensors->emplace_back(std::move(name), *std::move(tensor));
     } else if (bad.ok()) {
-      const std::string which = field.named ? StrCat("'", name, "'") : StrCat(tensors->size());
-      bad = Annotate(tensor.status(), StrCat(field.what, " ", which));
+      const std::string label = field.named ? StrCat("'", name, "'") : StrCat(tensors->size());
+      bad = Annotate(tensor.status(), StrCat(field.what, " ", label));
     }
   }
   if (!in.ConsumedEntireMessage() || !rest->ParseFromString(others.bytes())) return Malformed();

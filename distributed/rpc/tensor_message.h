@@ -51,8 +51,8 @@ struct TensorField {
 };
 
 // Parses `bytes`: appends the tensors of the field to `tensors` (with their names, if they have
-// any), and writes all other fields to `rest`. InvalidArgument if the bytes are no such message,
-// or if a tensor is malformed: then the error names it, and `rest` is filled.
+// any), and writes all other fields to `rest`. InvalidArgument if the bytes are not a message of
+// that type, or if a tensor is malformed: then the error names the tensor, and `rest` is filled.
 Status ReadTensorMessage(grpc::ByteBuffer* bytes, TensorField field,
                          google::protobuf::MessageLite* rest,
                          std::vector<std::pair<std::string, Tensor>>* tensors);

@@ -197,8 +197,8 @@ TEST(TensorMessageTest, ManyContentsTakeLinearTime) {
   EXPECT_FALSE(ReadOne(bytes).ok());
 }
 
-// No memory is allocated for lengths that the message only claims.
-TEST(TensorMessageTest, LengthsAreThoseOfTheMessage) {
+// The reader allocates no memory for a length that exceeds the message.
+TEST(TensorMessageTest, LengthsBeyondTheMessageAllocateNothing) {
   for (const std::string tag : {"\x12", "\x12\xff\xff\xff\xff\x07\x12"}) {
     grpc::ByteBuffer buffer = BufferOf(tag + "\xff\xff\xff\xff\x07");
     tensorflow::RunStepRequest rest;
@@ -207,8 +207,7 @@ TEST(TensorMessageTest, LengthsAreThoseOfTheMessage) {
   }
 }
 
-// For any bytes, the result is an error, or the same message that protobuf reads
-// from them.
+// For any bytes, the reader returns an error or the message that protobuf reads from them.
 TEST(TensorMessageTest, AnyBytesAreSafe) {
   google::protobuf::LogSilencer quiet;
   tensorflow::RunStepRequest request;

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kLookNanos = 100 * kNanosPerMilli;
-// Heartbeats may be seconds apart, and their round trips may be slow, so a trace reads the
-// clocks itself, too.
+// The number of times that a trace reads the other tasks' clocks, in addition to the heartbeats,
+// which may be seconds apart and have slow round trips.
 constexpr int kClockReadings = 5;
 constexpr int64_t kClockPauseNanos = 20 * kNanosPerMilli;
 // The time that a task may take to answer after its timeout has passed.
@@ -75,13 +75,13 @@ class Watch {
     while (true) {
       const int64_t now_ns = services_.env->NowNanos();
       if (recording_.Wait(std::min(deadline_ns_, now_ns + kLookNanos))) return recording_.cut();
-      const std::string why = GiveUp();
+      const std::string why = ReasonToStop();
       if (!why.empty()) return why;
     }
   }
 
  private:
-  std::string GiveUp() {
+  std::string ReasonToStop() {
     const int64_t now_ns = services_.env->NowNanos();
     const auto sessions = services_.task->master().sessions();
     if (sessions.empty()) return "it has no session";
@@ -125,7 +125,7 @@ void AddClocks(const TraceServices& services, wire::TaskTrace* trace) {
   }
 }
 
-void AddRoads(const TraceServices& services, wire::TaskTrace* trace) {
+void AddProtocols(const TraceServices& services, wire::TaskTrace* trace) {
   for (const auto& [job, tasks] : services.task->master().cluster().jobs()) {
     for (const auto& [index, address] : tasks) {
       const std::string name = TaskName{.job = job, .task = index}.ToString();
@@ -204,7 +204,7 @@ StatusOr<wire::TaskTrace> TraceTask(const TraceServices& services,
   RETURN_IF_ERROR(Check(request));
   wire::TaskTrace trace;
   if (request.roads_only()) {
-    AddRoads(services, &trace);
+    AddProtocols(services, &trace);
     return trace;
   }
   Master& master = services.task->master();
@@ -223,7 +223,7 @@ StatusOr<wire::TaskTrace> TraceTask(const TraceServices& services,
     if (cancellation->cancelled()) return cancellation->status();
   }
   AddClocks(services, &trace);
-  AddRoads(services, &trace);
+  AddProtocols(services, &trace);
   return trace;
 }
 
@@ -253,7 +253,7 @@ StatusOr<wire::ClusterTrace> TraceCluster(const TraceServices& services,
     const auto join = std::make_shared<Join>(others.done());
     for (int i = 0; i < trace.task_size(); ++i) {
       wire::TracedTask* const task = trace.mutable_task(i);
-      // If a task has one process, its port may have been chosen only when it started.
+      // If a task has one process, does not compare addresses: the system may have chosen the port.
       const bool one_process =
           std::count_if(trace.task().begin(), trace.task().end(),
                         [&](const auto& other) { return other.name() == task->name(); }) == 1;

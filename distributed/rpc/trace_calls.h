@@ -24,8 +24,9 @@ struct TraceServices {
 
 // Records the next steps of the sessions whose master is this task, until it has all of them,
 // its timeout has passed, or no step has run for kTraceIdleNanos. Records nothing if this task is
-// the master of no session, or if only the roads were asked for. InvalidArgument names the
-// field of the request that is out of range; ResourceExhausted while another trace runs.
+// the master of no session, or if `request` asks only which transports are in use (roads_only).
+// InvalidArgument names the field of the request that is out of range; ResourceExhausted while
+// another trace runs.
 StatusOr<wire::TaskTrace> TraceTask(const TraceServices& services,
                                     const wire::TraceRequest& request, Cancellation* cancellation);
 // Makes every process of the cluster record a trace, at the same time. For another process that

@@ -104,7 +104,7 @@ TEST_F(TraceCallsTest, ATaskWithoutSessionsAnswersAtOnce) {
   });
 }
 
-TEST_F(TraceCallsTest, RecordsNothingIfOnlyTheRoadsAreAskedFor) {
+TEST_F(TraceCallsTest, RecordsNothingIfOnlyTransportsAreAskedFor) {
   InCluster([&](SimCluster& cluster, const TraceServices& services) {
     const auto session = Session(cluster);
     Run(*session);

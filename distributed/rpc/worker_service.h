@@ -28,7 +28,7 @@ class WorkerService {
   };
   // Returns the service, to be registered with the server.
   grpc::Service& service() { return service_; }
-  // Sets the objects that the service uses, and takes calls that come by `options.calls`. Call it
+  // Sets the objects that the service uses, and begins to take calls from `options.calls`. Call it
   // before the transport serves.
   void Use(Options options);
   // Begins to take calls. REQUIRES: the server runs. The loop polls `queue`.

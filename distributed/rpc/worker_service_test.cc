@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the answers of a worker on the wire, also to messages that no real master sends.
+// Tests how a worker answers messages, including messages that no real master sends.
 #include "distributed/rpc/worker_service.h"
 
 #include <grpcpp/client_context.h>
@@ -223,7 +223,7 @@ TEST_F(WorkerServiceTest, StepsOfOneStreamEndEachByItself) {
   EXPECT_EQ(worker_.steps().counts().running, 0);
 }
 
-TEST_F(WorkerServiceTest, ADeadlineIsHeldByTheWorker) {
+TEST_F(WorkerServiceTest, TheWorkerEnforcesDeadlines) {
   ASSERT_TRUE(Create("s").ok());
   ASSERT_TRUE(Register(TestWorker::Stall()).ok());
   wire::RunGraphRequest request = Step(1);
@@ -234,7 +234,7 @@ TEST_F(WorkerServiceTest, ADeadlineIsHeldByTheWorker) {
 }
 
 // If a master dies, its steps are aborted.
-TEST_F(WorkerServiceTest, AStreamThatEndsTakesItsStepsAlong) {
+TEST_F(WorkerServiceTest, TheEndOfAStreamAbortsItsSteps) {
   ASSERT_TRUE(Create("s").ok());
   ASSERT_TRUE(Register(TestWorker::Stall()).ok());
   grpc::ClientContext context;
@@ -251,7 +251,7 @@ TEST_F(WorkerServiceTest, AStreamThatEndsTakesItsStepsAlong) {
   EXPECT_TRUE(await_running(0));
 }
 
-TEST_F(WorkerServiceTest, AnAbortWithoutACauseIsStillOne) {
+TEST_F(WorkerServiceTest, AnAbortWithoutACauseAbortsTheStep) {
   ASSERT_TRUE(Create("s").ok());
   ASSERT_TRUE(Register(TestWorker::PlusOne()).ok());
   wire::AbortStepRequest request;
@@ -264,7 +264,7 @@ TEST_F(WorkerServiceTest, AnAbortWithoutACauseIsStillOne) {
   EXPECT_THAT(answers.at(1).error().message(), HasSubstr("1"));
 }
 
-TEST_F(WorkerServiceTest, AShutdownIsAskedForOnce) {
+TEST_F(WorkerServiceTest, ShutdownPassesOnItsReason) {
   wire::ShutdownRequest request;
   request.set_reason("the chief is done");
   wire::ShutdownResponse response;

@@ -14,8 +14,8 @@
 namespace penstock {
 
 // Checks the files that are set. InvalidArgument names the setting, the file and the mistake: the
-// file cannot be read, is no PEM, has expired, or the key does not belong to the certificate. A
-// key that other users may read works, but is added to `warnings`.
+// file cannot be read, is not PEM, has expired, or the key does not belong to the certificate. A
+// key that other users may read is accepted, with an entry in `warnings`.
 Status CheckCertificateFiles(const SecuritySettings& settings, Env& env,
                              std::vector<std::string>* warnings);
 

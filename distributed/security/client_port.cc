@@ -84,8 +84,8 @@ class ClientPort::Refusal final : public grpc::CallbackGenericService {
   const std::string why_;
 };
 
-// gRPC does not let a server inspect and refuse a connection, so connections to be refused
-// are handed to a separate server.
+// A server that answers refused connections: gRPC does not let a server answer connections in
+// different ways, so the ClientPort hands the connections that it refuses to this one.
 class ClientPort::RefusingServer {
  public:
   explicit RefusingServer(const std::string& address)
@@ -180,7 +180,7 @@ void ClientPort::Serve(grpc::Server& server, PeerCheck check) {
 void ClientPort::Stop() {
   const int end = std::exchange(wake_[1], -1);
   if (end >= 0) close(end);
-  thread_ = nullptr;  // waits for its end
+  thread_ = nullptr;  // waits until the thread has ended
   refusing_ = nullptr;
 }
 
@@ -201,7 +201,7 @@ void ClientPort::Accept() {
   }
 }
 
-// Forgets descriptors that were closed: if the number was reused for something else, its
+// Forgets descriptors that gRPC has closed. If the system has reused a descriptor's number, the
 // inode differs.
 void ClientPort::ForgetClosed(Sockets* sockets) {
   std::erase_if(*sockets, [](const auto& held) { return InodeOf(held.first) != held.second; });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ClientPort: a port without TLS and tokens for clients that know neither, such as TensorFlow's
-// (--insecure_client_address). It is on the loopback interface, and serves only processes of
-// root and of the task's own user: these could read the task's key and tokens anyway.
+// (--insecure_client_address). It is on the loopback interface, and serves only processes of root
+// and of the task's own user, because these could read the task's key and tokens anyway.
 #pragma once
 
 #include <grpcpp/server.h>

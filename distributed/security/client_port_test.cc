@@ -143,7 +143,7 @@ TEST(ClientPortTest, RefusedConnectionsAreFewAndClosed) {
 
 constexpr char kAskAt[] = "PENSTOCK_TEST_ASK_AT";
 
-// RefusesOtherUsers runs this test in a process that belongs to another user.
+// RefusesOtherUsers runs this test in a process of another user.
 TEST(ClientPortTest, AsksForOthers) {
   const char* const address = std::getenv(kAskAt);
   if (address == nullptr) GTEST_SKIP() << "another test runs this one";

@@ -25,8 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// OpenSSL writes to sockets whose other end may be closed. This class keeps the resulting SIGPIPE
-// from ending the process, on this thread only.
+// Blocks SIGPIPE on this thread while it exists: OpenSSL writes to sockets whose other end may be
+// closed, and the signal would end the process.
 class WithoutPipeSignal {
  public:
   WithoutPipeSignal() {
@@ -64,7 +64,7 @@ class Diagnosis {
   }
 
  private:
-  // Facts about a handshake that OpenSSL only passes to callbacks.
+  // Facts about a handshake that only OpenSSL's callbacks receive.
   struct HandshakeNotes {
     bool asked_for_certificate =
         false;               // the task asked for a certificate, and this process has none

@@ -23,9 +23,9 @@ namespace {
 using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::InterceptionHookPoints;
 
-// When a process exits, OpenSSL normally frees its tables. Threads of gRPC may still use them,
-// which made programs crash after the end of main. So this code tells OpenSSL, before gRPC
-// initializes it, to keep the tables.
+// When a process exits, OpenSSL normally frees its tables. Threads of gRPC may still use them, and
+// programs crashed after the end of main. So this code initialises OpenSSL before gRPC does, and
+// tells it to keep the tables.
 [[maybe_unused]] const int kKeepOpensslTables =
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
@@ -60,7 +60,7 @@ class TokenSenders final : public grpc::experimental::ClientInterceptorFactoryIn
 // Turns off some log lines of gRPC: it logs each failed handshake without naming the peer, so any
 // stranger could fill the log. The errors of calls contain the same information. GRPC_VERBOSITY
 // brings these lines back.
-void QuietenHandshakes() {
+void SilenceHandshakeLogs() {
   static const bool once [[maybe_unused]] = [] {
     if (std::getenv("GRPC_VERBOSITY") != nullptr) return false;
     gpr_set_log_verbosity(static_cast<gpr_log_severity>(GPR_LOG_SEVERITY_ERROR + 1));
@@ -109,7 +109,7 @@ StatusOr<std::shared_ptr<const Credentials>> Credentials::Load(const SecuritySet
   made->settings_ = settings;
   RETURN_IF_ERROR(made->Check(role));
   if (settings.tls()) {
-    QuietenHandshakes();
+    SilenceHandshakeLogs();
     RETURN_IF_ERROR(CheckCertificateFiles(settings, env, &made->warnings_));
     made->provider_ = std::make_shared<FileWatcherCertificateProvider>(
         settings.tls_key, settings.tls_cert, settings.tls_ca, kRefreshSeconds);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Credentials: makes gRPC channels and ports secured as SecuritySettings say. All channels and
-// ports of Penstock are made here, so none can be opened without them.
+// Credentials: makes gRPC channels and ports that are secured according to SecuritySettings. All
+// channels and ports of Penstock are made here, so none can be opened without these settings.
 //
 // Immutable and thread-safe. Certificates are read again when their files change (checked every
 // kRefreshSeconds); open connections keep the old ones. The token file is read once.

@@ -28,8 +28,7 @@ std::string LoadError(const SecuritySettings& settings, Role role = Role::kTask)
   return std::string(Credentials::Load(settings, role).status().message());
 }
 
-// A server with a port of the given credentials, and no service except the health
-// check.
+// A server whose port has the given security settings; its only service is the health check.
 class TestPort {
  public:
   explicit TestPort(const SecuritySettings& settings) {
@@ -100,7 +99,7 @@ class CredentialsTest : public testing::Test {
   const std::string token_ = "0123456789abcdef", other_token_ = "fedcba9876543210";
 };
 
-TEST_F(CredentialsTest, WithoutSettingsNobodyIsRefused) {
+TEST_F(CredentialsTest, WithoutSettingsAllClientsAreAdmitted) {
   const TestPort port(SecuritySettings{});
   ExpectAdmitted(port, {});
   ExpectAdmitted(port, WithToken({}, token_));
@@ -144,7 +143,7 @@ TEST_F(CredentialsTest, TlsRefusesWhatDoesNotFit) {
                     HasSubstr("--tls_server_name (PENSTOCK_TLS_SERVER_NAME)")));
 }
 
-TEST_F(CredentialsTest, AServerNameStandsForTheHost) {
+TEST_F(CredentialsTest, TheServerNameReplacesTheHost) {
   const TestPort port(authority_.Issue({.names = "DNS:cluster.internal"}));
   SecuritySettings client = Client();
   EXPECT_THAT(Diagnose(port.address(), client), HasSubstr("but for cluster.internal"));

@@ -21,7 +21,7 @@ constexpr absl::string_view kEstablished = "01";
 // Formats an address as /proc/net/tcp does: each 32-bit word as a hexadecimal number in this
 // machine's byte order.
 template <size_t words>
-std::string InWords(const void* address) {
+std::string HexText(const void* address) {
   uint32_t word[words];
   std::memcpy(word, address, sizeof(word));
   std::string text;
@@ -53,7 +53,7 @@ std::optional<uid_t> FindUser(const std::string& list, const Wanted& wanted) {
 
 std::string PortText(int port) { return absl::StrFormat(":%04X", port); }
 
-// Returns an IPv4 address as a socket for both families shows it.
+// Returns an IPv4 address in the form ::ffff:a.b.c.d, which IPv6 sockets show for an IPv4 peer.
 in6_addr Mapped(const in_addr& v4) {
   in6_addr v6 = {};
   v6.s6_addr[10] = v6.s6_addr[11] = 0xff;
@@ -78,14 +78,14 @@ StatusOr<uid_t> LoopbackPeerUser(const std::string& peer_host, int peer_port,
   if (is_v4) {
     ASSIGN_OR_RETURN(const std::string list, Env::Real().ReadFile("/proc/net/tcp"));
     const auto user =
-        FindUser(list, {InWords<1>(&peer4) + peer_port_text, InWords<1>(&own4) + own_port_text});
+        FindUser(list, {HexText<1>(&peer4) + peer_port_text, HexText<1>(&own4) + own_port_text});
     if (user.has_value()) return *user;
     peer6 = Mapped(peer4);
     own6 = Mapped(own4);
   }
   const auto list = Env::Real().ReadFile("/proc/net/tcp6");
   const auto user = FindUser(
-      list.value_or(""), {InWords<4>(&peer6) + peer_port_text, InWords<4>(&own6) + own_port_text});
+      list.value_or(""), {HexText<4>(&peer6) + peer_port_text, HexText<4>(&own6) + own_port_text});
   if (user.has_value()) return *user;
   return NotFound("no connection from ", peer_host, " port ", peer_port);
 }

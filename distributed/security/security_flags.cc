@@ -28,24 +28,24 @@ void AddFlag(CLI::App& app, const char* name, std::string SecuritySettings::*fie
 
 void AddClientSecurityFlags(CLI::App& app) {
   AddFlag(app, "--tls_ca", &SecuritySettings::tls_ca, "PEM",
-          "Speak TLS: the certificates of the authorities that the tasks' come from "
+          "Use TLS: the certificates of the authorities that have signed the tasks' certificates "
           "(PENSTOCK_TLS_CA)");
   AddFlag(app, "--tls_cert", &SecuritySettings::tls_cert, "PEM",
           "This process's certificate (PENSTOCK_TLS_CERT)");
   AddFlag(app, "--tls_key", &SecuritySettings::tls_key, "PEM",
           "The key of --tls_cert (PENSTOCK_TLS_KEY)");
   AddFlag(app, "--tls_server_name", &SecuritySettings::tls_server_name, "NAME",
-          "The name that tasks' certificates must have, instead of the host that is called "
+          "The name that the tasks' certificates must have, instead of the called host "
           "(PENSTOCK_TLS_SERVER_NAME)");
   AddFlag(app, "--token_file", &SecuritySettings::token_file, "FILE",
-          "The cluster's token, which calls bring and tasks want (PENSTOCK_TOKEN_FILE)");
+          "The cluster's token, which each call to a task must carry (PENSTOCK_TOKEN_FILE)");
 }
 
 void AddTaskSecurityFlags(CLI::App& app) {
   AddClientSecurityFlags(app);
   app.add_flag_function(
       "--tls_client_auth",
-      // --tls_client_auth=false counts as -1, and has to override the environment.
+      // CLI11 counts --tls_client_auth=false as -1; it has to override the environment variable.
       [](int64_t count) { Set(&SecuritySettings::tls_client_auth, count > 0); },
       "Clients and other tasks need a certificate of --tls_ca, too: mutual TLS "
       "(PENSTOCK_TLS_CLIENT_AUTH=1)");

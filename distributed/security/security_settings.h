@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SecuritySettings: how a process authenticates itself, and which clients it admits. They are set
-// by flags, or by the environment variables of the same names (--tls_ca: PENSTOCK_TLS_CA). All
-// code that opens or accepts connections uses them as Credentials (credentials.h).
+// by flags, or by environment variables (PENSTOCK_TLS_CA for --tls_ca). All code that opens or
+// accepts connections uses Credentials (credentials.h), which are made from these settings.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 namespace penstock {
 
 struct SecuritySettings {
-  // PEM files: the certificate chain and the key of this process, and the authorities one of which
-  // must have signed the certificate of any other process. "": plaintext. A task needs all three, a
-  // client only the authorities.
+  // PEM files: the certificate chain and the key of this process, and the certificate authorities;
+  // one of these must have signed the certificate of any other process. "": plaintext. A task needs
+  // all three files, a client only the one of the authorities.
   std::string tls_cert;
   std::string tls_key;
   std::string tls_ca;
-  // If true, clients of this task need a certificate, too (mutual TLS).
+  // If true, this task requires a certificate of its clients, too (mutual TLS).
   bool tls_client_auth = false;
   // The name that the certificates of other processes must have, instead of the called
   // host.

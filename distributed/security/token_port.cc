@@ -49,8 +49,8 @@ void Process(void* state, grpc_auth_context*, const grpc_metadata* metadata, siz
 
 void Destroy(void* state) { delete static_cast<Tokens*>(state); }
 
-// grpc::InsecureServerCredentials() accepts no processor, but the C object below it
-// does.
+// grpc::InsecureServerCredentials() accepts no metadata processor, but the C object that this class
+// wraps does.
 class TokenPort final : public grpc::ServerCredentials {
  public:
   TokenPort(grpc_server_credentials* port, Tokens tokens) : port_(port) {

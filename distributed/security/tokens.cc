@@ -42,7 +42,7 @@ StatusOr<Tokens> Tokens::Read(const std::string& path, const std::string& settin
 bool Tokens::Contains(string_view token) const {
   bool found = false;
   for (const std::string& own : tokens_) {
-    // The time reveals only whether the lengths differ.
+    // The time of the comparison reveals only whether the lengths differ.
     found |=
         own.size() == token.size() && CRYPTO_memcmp(own.data(), token.data(), token.size()) == 0;
   }

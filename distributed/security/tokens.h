@@ -27,7 +27,8 @@ class Tokens {
   bool empty() const { return tokens_.empty(); }
   // Returns the first token. REQUIRES: !empty().
   const std::string& first() const { return tokens_.front(); }
-  // Returns whether this is one of the tokens. Takes the same time wherever two tokens differ.
+  // Returns whether `token` is one of the tokens. The time does not depend on the first byte that
+  // differs, so that callers cannot guess a token byte by byte.
   bool Contains(string_view token) const;
   // Returns the token in an HTTP header Authorization; "" if there is none. The header is "Bearer
   // TOKEN", or "Basic ..." from a browser, which asks its user for a name (ignored here) and a

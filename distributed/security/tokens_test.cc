@@ -21,7 +21,7 @@ std::string ErrorOf(const std::string& contents) {
   return std::string(status.message());
 }
 
-TEST(TokensTest, AnyLineIsLetIn) {
+TEST(TokensTest, EveryTokenOfTheFileIsAccepted) {
   const std::string path = TestAuthority().Write(
       "token", StrCat("# of the cluster\n\n", kFirst, "\n  ", kSecond, "\r\n"));
   const Tokens tokens = *Tokens::Read(path, "--token_file", Env::Real());

@@ -30,8 +30,8 @@ void AddExecution(const NodeStats& stats, CostNode* node, Addresses* addresses) 
   }
 }
 
-// Finds outputs that share a buffer with an input. A tensor that existed before the step needs
-// no memory of the step.
+// Finds outputs that share a buffer with an input. Sets the size of outputs that existed before the
+// step to 0, because they need no memory of the step.
 void MarkAliases(const std::vector<Addresses>& addresses, CostNode* node) {
   for (size_t i = 0; i < node->outputs.size(); ++i) {
     const uint64_t address = addresses[node->id][i];

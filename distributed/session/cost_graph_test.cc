@@ -69,7 +69,7 @@ TEST(CostGraphTest, AnOutputMayShareItsInputsBuffer) {
   EXPECT_EQ(nodes[2].outputs[0].alias_input, -1);
 }
 
-TEST(CostGraphTest, WhatWasThereBeforeTakesNoMemoryOfTheStep) {
+TEST(CostGraphTest, TensorsFromBeforeTheStepHaveNoBytes) {
   NodeStats constant = Ran("source", 1, 7);
   constant.persistent_bytes = 8;
   const auto nodes = CostGraphOf(TwoPartitions(), {{kCpu, {constant}}});

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// Does nothing, but remembers the options that it was made with.
+// A session that does nothing; it keeps the arguments of its constructor.
 class FakeSession final : public SessionInterface {
  public:
   FakeSession(int maker, const SessionOptions& options) : maker(maker), options(options) {}

@@ -8,7 +8,7 @@
 // ends within its deadline, in success or in one error that names the first cause.
 //
 // Errors, and how a training loop handles them. Aborted (a task was restarted, or the session is
-// gone) or Unavailable (a task cannot be reached): make a new session, and go on from the last
+// gone) or Unavailable (a task cannot be reached): make a new session, and continue from the last
 // checkpoint. OutOfRange: the input has ended. Any other code: a mistake, or a limit was exceeded.
 #pragma once
 
@@ -50,11 +50,11 @@ struct SessionOptions {
   // instead of 24 significant bits. Variables, feeds and fetches stay exact. An attribute of a node
   // overrides this: docs/session_options.md.
   bool bfloat16_transfers = false;
-  // The placement of nodes that name no job. "client": on the task to which the client has
-  // connected. "auto": on any task; some steps are measured, and if another placement is predicted
-  // to be a tenth quicker, the step is placed anew. Variables and other state are placed only once,
-  // by the whole graph. A second client might place them on other tasks, so graphs that several
-  // clients share must name jobs.
+  // The placement of nodes whose device names no job. "client": on the task to which the client has
+  // connected. "auto": on any task; the master measures some steps, and places a step again if
+  // another placement is predicted to be a tenth quicker. Variables and other state are placed only
+  // once, by the whole graph. A second client might place them on other tasks, so graphs that
+  // several clients share must name jobs.
   std::string placement = "client";
   // The maximum number of bytes that the tensors of one step may take on each device; 0: no limit.
   // Variables and feeds do not count. The memory of a step is predicted when it is prepared. If it
@@ -115,7 +115,7 @@ class SessionInterface {
 
   // Runs the nodes that `fetches` (tensors, "y:0" or "y") and `targets` (nodes) need. The values of
   // `feeds` replace the values that the graph would compute for these tensors. `outputs` are in the
-  // order of `fetches`: if the step fails, there are none. `metadata` may be null.
+  // order of `fetches`; if the step fails, `outputs` is empty. `metadata` may be null.
   virtual Status Run(const RunOptions& options, const Feeds& feeds,
                      const std::vector<std::string>& fetches,
                      const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
@@ -128,8 +128,8 @@ class SessionInterface {
                              RunMetadata* metadata) = 0;
   virtual Status ReleaseCallable(CallableId callable) = 0;
 
-  // A step in several calls (partial run). SetUpPartialRun names all feeds and fetches, and begins
-  // the step. Each RunPartial feeds and fetches some of them, and waits for its fetches.
+  // Run a step in several calls (a partial run). SetUpPartialRun names all feeds and fetches, and
+  // begins the step. Each RunPartial feeds and fetches some of them, and waits for its fetches.
   // InvalidArgument, which leaves the step unchanged, names tensors that were fed or fetched
   // before, and feeds that a fetch still needs. The step ends when everything was fed and fetched,
   // when one of the calls returns another error, or with the session.

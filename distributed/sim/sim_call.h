@@ -22,7 +22,7 @@ namespace penstock {
 
 class SimCall : public std::enable_shared_from_this<SimCall> {
  public:
-  // Handles the call in the called process.
+  // Handles the call in the called process, and calls `answer` with the result.
   using Serve = std::function<void(Done answer)>;
 
   // `to`: the called task, for its address and for messages.

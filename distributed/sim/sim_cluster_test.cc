@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Returns the status of a step on the task that makes a tensor of this many bytes.
+// Runs a step that makes a tensor of `bytes` bytes on the first task of `job`. Returns its status.
 Status FillOn(SimCluster& cluster, const std::string& job, int64_t bytes) {
   GraphBuilder g;
   const Output size = CallIn(g, "Placeholder", {}, {{"dtype", DType::kInt32}});
@@ -91,7 +91,8 @@ TEST(SimClusterTest, AKilledMastersStepsEndWithItsConnections) {
   EXPECT_EQ(ran, OkStatus());
 }
 
-// The master is frozen for longer than heartbeats wait, but keeps its connections.
+// The master is frozen for so long that the worker's heartbeats find it lost, but its connections
+// stay open.
 TEST(SimClusterTest, AWorkerEndsTheStepsOfAMasterThatItsOwnHeartbeatsFindLost) {
   SimScheduler scheduler({.seed = 1});
   SimEnv env(scheduler, Env::Real());

@@ -65,7 +65,7 @@ void SimNetwork::Log(const std::string& text) {
 
 int64_t SimNetwork::DrawDelay() {
   const auto range = static_cast<uint64_t>(options_.delay_max_ns - options_.delay_min_ns + 1);
-  const auto delay = static_cast<int64_t>(Below(range)) + options_.delay_min_ns;
+  const auto delay = static_cast<int64_t>(RandomBelow(range)) + options_.delay_min_ns;
   return has_faults() ? delay * faults_.slowness : delay;
 }
 
@@ -85,10 +85,10 @@ void SimNetwork::Send(const SimEnd& from, const SimEnd& to, const std::string& w
   if (IsDead(from)) return;
   int64_t at_ns = scheduler_.now_ns() + DrawDelay();
   std::string line = StrCat(from.host, " -> ", to.host, "  ", what);
-  if (down_.count(to.host) != 0) {
+  if (down_hosts_.count(to.host) != 0) {
     return LoseConnection(from.host, to.host, options_.keepalive_ns, "keepalive watchdog timeout");
   }
-  if (has_faults() && faults_.lose_one_in > 0 && Below(faults_.lose_one_in) == 0) {
+  if (has_faults() && faults_.lose_one_in > 0 && RandomBelow(faults_.lose_one_in) == 0) {
     Log(line + "  IS LOST");
     return LoseConnection(from.host, to.host, kResetNanos, "the connection was reset");
   }
@@ -159,13 +159,13 @@ void SimNetwork::Freeze(const std::string& host, int64_t until_ns) {
 void SimNetwork::Kill(const SimEnd& end, bool silent) {
   dead_.insert({end.host, end.incarnation});
   frozen_.erase(end.host);
-  if (silent) down_.insert(end.host);
+  if (silent) down_hosts_.insert(end.host);
   BreakAt(scheduler_.now_ns() + (silent ? options_.keepalive_ns : kResetNanos), end.host, "",
           silent ? "keepalive watchdog timeout" : "the connection was reset");
 }
 
 bool SimNetwork::DrawRepeat() {
-  return has_faults() && faults_.repeat_one_in > 0 && Below(faults_.repeat_one_in) == 0;
+  return has_faults() && faults_.repeat_one_in > 0 && RandomBelow(faults_.repeat_one_in) == 0;
 }
 
 void SimNetwork::NoteStep(const TaskId& task, int64_t step_id) {

@@ -101,7 +101,7 @@ class SimNetwork {
   // reported as broken.
   void Kill(const SimEnd& end, bool silent);
   // Starts a host again that Kill has silenced.
-  void Boot(const std::string& host) { down_.erase(host); }
+  void Boot(const std::string& host) { down_hosts_.erase(host); }
   bool IsDead(const SimEnd& end) const { return dead_.count({end.host, end.incarnation}) != 0; }
   // Faults of the network until `until_ns`: one message in `lose_one_in` is lost, one request in
   // `repeat_one_in` is sent twice (0: none), and messages take `slowness` times as long.
@@ -110,7 +110,7 @@ class SimNetwork {
     int lose_one_in = 0, repeat_one_in = 0, slowness = 1;
   };
   void set_faults(const NetworkFaults& faults) { faults_ = faults; }
-  // Returns whether a request is to be sent twice, by the set faults.
+  // Draws at random, by the faults that are set, whether a request is sent twice.
   bool DrawRepeat();
 
   // Notes that a step begins in a task. If the same step begins there twice, lists it as repeated.
@@ -138,7 +138,7 @@ class SimNetwork {
     std::string a, b;
     Broken broken;
   };
-  uint64_t Below(uint64_t n) { return scheduler_.Random() % n; }
+  uint64_t RandomBelow(uint64_t n) { return scheduler_.Random() % n; }
   bool has_faults() const { return scheduler_.now_ns() < faults_.until_ns; }
   int64_t DrawDelay();
   int64_t BlockedUntil(const std::string& from, const std::string& to) const;
@@ -161,7 +161,7 @@ class SimNetwork {
   NetworkFaults faults_;
   std::map<std::pair<std::string, std::string>, int64_t> blocked_;
   std::map<std::string, int64_t> frozen_;
-  std::set<std::string> down_;
+  std::set<std::string> down_hosts_;
   std::set<std::pair<std::string, uint64_t>> dead_;
   // The (incarnation, step id) of each step that has begun.
   std::set<std::pair<uint64_t, int64_t>> steps_;

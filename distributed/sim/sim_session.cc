@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A client's session on a simulated network: each call sends one message to the master and one
-// back. The master serves it in a separate routine, with copies of the arguments, because the
+// back. The master serves a call in a closure of its own, with copies of the arguments, because the
 // client may give up meanwhile.
 #include <memory>
 #include <utility>
@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// The timeout of a call for which the caller sets none, and the time that a call may take beyond
-// its timeout. The master normally ends the call earlier.
+// kCallMs: the timeout of a call whose caller sets none. kSlackMs: how much longer than the timeout
+// the client waits; the master normally ends the call at the timeout.
 constexpr int64_t kCallMs = 300'000, kSlackMs = 30'000;
 // A session is closed this long after its client is gone.
 constexpr int64_t kIdleNanos = 10'000'000'000;
@@ -43,7 +43,7 @@ class SimSession final : public SessionInterface {
     const auto serve = [=, run = WithoutPointers(options)](SessionInterface& session) {
       return session.Run(run, feeds, fetches, targets, &results->outputs, &results->metadata);
     };
-    return results->Give(Call("Run", options.timeout_ms, serve), outputs, metadata);
+    return results->MoveTo(Call("Run", options.timeout_ms, serve), outputs, metadata);
   }
   StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
     return Ask<CallableId>("MakeCallable",
@@ -56,7 +56,7 @@ class SimSession final : public SessionInterface {
     const auto serve = [=, run = WithoutPointers(options)](SessionInterface& session) {
       return session.RunCallable(callable, run, fed, &results->outputs, &results->metadata);
     };
-    return results->Give(Call("RunCallable", options.timeout_ms, serve), outputs, metadata);
+    return results->MoveTo(Call("RunCallable", options.timeout_ms, serve), outputs, metadata);
   }
   Status ReleaseCallable(CallableId callable) override {
     return Call("ReleaseCallable", 0, [callable](SessionInterface& session) {
@@ -74,7 +74,7 @@ class SimSession final : public SessionInterface {
     const auto serve = [=, run = WithoutPointers(options)](SessionInterface& session) {
       return session.RunPartial(handle, run, feeds, fetches, &results->outputs);
     };
-    return results->Give(Call("RunPartial", options.timeout_ms, serve), outputs, nullptr);
+    return results->MoveTo(Call("RunPartial", options.timeout_ms, serve), outputs, nullptr);
   }
   StatusOr<std::vector<DeviceInfo>> ListDevices() override {
     return Ask<std::vector<DeviceInfo>>("ListDevices",
@@ -88,7 +88,7 @@ class SimSession final : public SessionInterface {
 
  private:
   using Serve = std::function<Status(SessionInterface& session)>;
-  // The session in the master's process; exists from the first call on.
+  // The session in the master's process; null before the first call.
   struct ServedSession {
     std::shared_ptr<SessionInterface> session;
   };
@@ -96,7 +96,7 @@ class SimSession final : public SessionInterface {
   struct Results {
     std::vector<Tensor> outputs;
     RunMetadata metadata;
-    Status Give(Status status, std::vector<Tensor>* to_outputs, RunMetadata* to_metadata) {
+    Status MoveTo(Status status, std::vector<Tensor>* to_outputs, RunMetadata* to_metadata) {
       if (status.ok() && to_outputs != nullptr) *to_outputs = std::move(outputs);
       if (status.ok() && to_metadata != nullptr) *to_metadata = std::move(metadata);
       return status;

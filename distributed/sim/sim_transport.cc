@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The transport of a simulated network: sends one message for each subscription and for each
-// tensor, and any two may overtake each other. The receiver of a message may be gone when the
+// tensor. Messages may overtake each other. The receiver of a message may have ended before the
 // message arrives.
 #include <cstring>
 #include <map>
@@ -33,7 +33,7 @@ class SimSink final : public TensorSink {
     ToConsumer(StrCat("refusal of ", StepName(step_id)),
                [step_id, why](TaskSteps& steps) { steps.Fail(step_id, why); });
   }
-  // Tensors that are under way still arrive, and the consumer drops them.
+  // Does nothing: tensors that were sent still arrive, and the consumer drops them.
   void Drop(int64_t) override {}
 
  private:

@@ -22,7 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Longer than the messages of a test take.
+// A time that is longer than any message of these tests takes.
 constexpr int64_t kArrivalMs = 20;
 
 // A task that consists of a transport, and of steps that record the tensors they receive.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker client of a simulated network: a call sends a message to the task, calls a
-// direct client there, and sends a message back. A call ends at its timeout, even if
-// messages are lost.
+// The worker client of a simulated network: a call sends a message to the task, which calls its
+// worker through a direct client and sends a message back. A call ends at its timeout, even if a
+// message is lost.
 #include <map>
 #include <memory>
 #include <utility>
@@ -159,8 +159,8 @@ class SimWorkerClient final : public WorkerClient,
     return call;
   }
 
-  // Aborts a step when its worker loses the connection to the master, as the worker's end of gRPC's
-  // stream of steps does. If the request is still under way then, the step cannot begin any more.
+  // Aborts a step when its worker loses the connection to the master, as RunGraphSink does for real
+  // servers. If the request has not arrived by then, the step cannot begin any more.
   struct StreamWatch {
     StreamWatch(SimNetwork& on, const TaskId& master, const TaskId& worker, int64_t step_id)
         : network(on),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReturnFreeMemory: called when sessions have been closed, so that a server without work is small.
+// ReturnFreeMemory: called when sessions were closed, so that an idle server uses little memory.
 // Thread-safe.
 #pragma once
 

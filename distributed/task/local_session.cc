@@ -85,7 +85,8 @@ class LocalSession final : public SessionInterface {
     return session_->RunPartial(handle, options, feeds, fetches, outputs);
   }
   StatusOr<std::vector<DeviceInfo>> ListDevices() override { return session_->devices(); }
-  // After a large graph, returns free memory to the system, because the C library's heaps keep it.
+  // If the graph was large, also returns free memory to the system, because the C library keeps it
+  // otherwise.
   Status Close() override {
     Status status = session_->Close();
     bool large = false;
@@ -106,8 +107,8 @@ class LocalSession final : public SessionInterface {
 }  // namespace
 
 StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions& options) {
-  // All local sessions of the process share one runtime, on the real clock, because a test's Env
-  // would be destroyed before the runtime. Simulations make Tasks and pass them a simulated Env.
+  // All local sessions of the process share one runtime. It uses Env::Real(), because the Env of a
+  // test would be destroyed before the runtime. Simulations make Tasks with a simulated Env.
   static Mutex mu;
   static LocalRuntime* runtime = nullptr;
   {

@@ -64,7 +64,7 @@ int64_t ResidentBytes() {
   return std::atoll(status->c_str() + at + 6) * 1024;
 }
 
-// The caller may keep the object of a session for long after closing the session.
+// A caller may keep a session object for a long time after it has closed the session.
 TEST_F(LocalSessionTest, AClosedSessionKeepsNoMemory) {
 #if defined(__SANITIZE_ADDRESS__) || defined(PENSTOCK_TSAN)
   GTEST_SKIP() << "sanitizers keep freed memory";
@@ -87,7 +87,7 @@ TEST_F(LocalSessionTest, AClosedSessionKeepsNoMemory) {
               HasSubstr("Session is closed"));
 }
 
-TEST_F(LocalSessionTest, TheGraphGrows) {
+TEST_F(LocalSessionTest, ExtendAddsNodes) {
   const Output a = Constant(g, Tensor::Scalar(2.0f));
   EXPECT_EQ(Value({}, a.name()), 2);
   const Output b = a + 1.0;

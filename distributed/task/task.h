@@ -75,8 +75,8 @@ class Task {
   // Returns the time since the construction.
   int64_t uptime_ns() const { return parts_.env->NowNanos() - made_ns_; }
 
-  // Makes the master for the tasks of `cluster`, and makes the transport serve. To be called once.
-  // Errors are the transport's.
+  // Makes the master for the tasks of `cluster`, and makes the transport serve. Call this only
+  // once. Errors are the transport's.
   Status Start(const ClusterSpec& cluster);
   // Makes sessions that this process creates for the task's address use its master directly.
   // REQUIRES: Start was called.
@@ -100,7 +100,7 @@ class Task {
   // Ends the sessions, and aborts the running steps. Until the task is destroyed, other tasks
   // may still call it and begin steps here.
   void Stop();
-  // Waits for the calls of sessions in this process. REQUIRES: Stop was called.
+  // Waits until running calls of sessions in this process have returned. REQUIRES: Stop was called.
   void WaitForSessions() { sessions_.reset(); }
   // Aborts the steps that have begun since Stop, and waits until no step runs any more, so that the
   // scheduler and the transport may be destroyed. REQUIRES: Stop was called, and other tasks can no

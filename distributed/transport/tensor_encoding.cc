@@ -97,7 +97,7 @@ char* IncomingTensor::Next(size_t count) {
   if (count == 0) return nullptr;
   const size_t from = std::exchange(filled_, filled_ + count);
   if (!is_encoded_) return static_cast<char*>(value_.mutable_raw_data()) + from;
-  encoded_.resize(filled_);  // grows as bytes arrive, because the header's length is not trusted
+  encoded_.resize(filled_);  // grows as bytes arrive: the length in the header may be false
   return encoded_.data() + from;
 }
 

@@ -87,18 +87,18 @@ class TaskSteps : public Landing {
 // The abilities of a transport. All transports receive tensors into host memory; none receives them
 // into memory that the CPU cannot write to: such a tensor fails its step.
 struct TransportCapabilities {
-  // Tensors from one task to another arrive in the order in which they were sent, except that
-  // small ones may overtake large ones (inline_bytes_max). false: any tensor may overtake any other
-  // one. Steps must not depend on an order; it only keeps early tensors from waiting for late ones.
+  // True if tensors from one task to another arrive in the order in which they were sent, except
+  // that small ones may overtake large ones (inline_bytes_max). Steps must not depend on the order;
+  // it only keeps early tensors from waiting for late ones.
   bool in_order = true;
   // Tensors of up to this many bytes are sent in batches and may overtake larger ones. 0: none
   // overtakes another one, if in_order.
   size_t inline_bytes_max = 0;
-  // The consumer's tensor shares the producer's memory if that comes from the allocator that
-  // the consumer asks for.
+  // True if the consumer's tensor shares the producer's memory whenever that memory comes from the
+  // allocator that the consumer asks for.
   bool zero_copy = false;
-  // Both tasks have to be on one host, according to their addresses. A transport that detects
-  // this in another way fails the step instead.
+  // True if both tasks have to be on one host; the server checks this by their addresses. A
+  // transport that checks it itself sets this to false, and fails the step.
   bool needs_same_host = false;
 };
 
@@ -115,7 +115,7 @@ class Transport {
   virtual std::string ProtocolFrom(const std::string& producer) { return std::string(protocol()); }
 
   // Starts as the task `self`: accepts subscriptions of other tasks. From then on Subscribe may be
-  // called. To be called once. Subscriptions and tensors go to `steps`, which is borrowed until
+  // called. Call this only once. Subscriptions and tensors go to `steps`, which is borrowed until
   // Stop has returned and the services lent by `host` have been stopped, too.
   virtual Status Serve(const TaskId& self, TaskSteps& steps) = 0;
   // Consumer: connects to `producer` to find out whether this transport reaches it. `reached` is

@@ -4,7 +4,7 @@
 //
 // A transport's source file adds itself to the global factory with a static initialiser:
 //   const bool added = TransportFactory::Global().Add("grpc", MakeGrpcTransport);
-// So a program knows the protocols that are linked into it. Other factories are ordinary values.
+// So Global() has the protocols that are linked into the program. Tests may make other factories.
 // Thread-safe once main runs.
 #pragma once
 

@@ -23,8 +23,8 @@ class GateWait : public std::enable_shared_from_this<GateWait> {
         done_(std::move(done)) {}
 
   // Reports `ran` to the gate, and makes the step's cancellation and deadline end the wait. Called
-  // once. If the answer comes during Begin, it is passed on only at the end of Begin. The reason:
-  // after the step's Done, the worker may be destroyed, and with it the gate and the timer.
+  // once. If the gate answers during Begin, the step's Done is called only at the end of Begin,
+  // because after it the worker may be destroyed, and with it the gate and the timer.
   void Begin(StepGate& gate, const Status& ran, int64_t deadline_ns) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AwaitGate: makes a step that has run wait for the answer of its task's gate, until the step is
-// cancelled or its deadline passes.
+// AwaitGate: makes a step whose nodes have all run wait for the answer of its task's StepGate, but
+// only until the step is cancelled or its deadline passes.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct GateServices {
 
 // Reports to the gate that `step` has ended with the status `ran`. Calls `done` once, on any
 // thread, when the first of these happens:
-//   the gate's answer      with that status
-//   its cancellation       with the cancellation's error, and what the step waited for
-//   its deadline           DeadlineExceeded; cancels the step. `deadline_ns`: 0 is none
+//   the gate answers          with the gate's status
+//   the step is cancelled     with the cancellation's error, and what the step waited for
+//   the deadline passes       with DeadlineExceeded; cancels the step. `deadline_ns`: 0 is none
 // In the last two cases the gate still holds the step, and its later answer is dropped.
 void AwaitGate(StepGate& gate, std::shared_ptr<Step> step, const Status& ran, int64_t deadline_ns,
                const GateServices& services, Done done);

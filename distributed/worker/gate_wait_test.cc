@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Keeps the callbacks of steps until the test calls them.
+// A gate that keeps the callbacks of steps until the test calls them.
 class HoldingGate final : public StepGate {
  public:
   void StepBegins(int64_t) override {}
@@ -109,8 +109,9 @@ TEST_F(GateWaitTest, AStepThatIsCancelledWhileTheGateIsToldEnds) {
 }
 
 // When a step has ended, its worker, gate and timer may be destroyed. So the step must not end
-// while the thread that has run it still uses them.
-TEST_F(GateWaitTest, AnAnswerFromElsewhereWaitsForTheOneThatAsks) {
+// while the thread that reports to the gate still uses them, even if the gate answers on another
+// thread.
+TEST_F(GateWaitTest, AnAnswerOnAnotherThreadWaitsForBegin) {
   WithGate([&] {
     bool ended_meanwhile = false;
     gate_.meanwhile = [&] {

@@ -13,9 +13,10 @@ namespace {
 const FaultPoint kLeaseEnds(FaultPoint::kMishap, "worker/lease-ends",
                             "a task deletes a session whose master is well");
 
-// Divisors of a session's lease. By default the lease is 60 s and a master sends a heartbeat every
-// 2 s, so a master counts as heard for two heartbeats, and a superseded one as gone after six.
-constexpr int64_t kFreshPart = 15, kSupersededPart = 5;
+// Divisors of a session's lease. By default the lease is 60 s and the master renews it every 2 s. A
+// master is not silent for a fifteenth of the lease (4 s) after a renewal; if it is superseded, its
+// session expires after a fifth (12 s).
+constexpr int64_t kSilentDivisor = 15, kSupersededDivisor = 5;
 
 }  // namespace
 
@@ -32,8 +33,8 @@ std::vector<std::string> SessionTable::Add(std::shared_ptr<WorkerSession> sessio
   return superseded;
 }
 
-// A master states its own name and address, and two live masters may state the same by mistake. So
-// the session of an earlier incarnation ends only if its master is silent, too.
+// Does not end the sessions of the earlier incarnation at once, but only shortens their leases: by
+// mistake, two live masters may have the same name and address.
 std::vector<std::string> SessionTable::Supersede(const TaskId& master) {
   std::vector<std::string> handles;
   for (auto& [handle, entry] : entries_) {
@@ -102,7 +103,7 @@ std::vector<SessionTable::Expired> SessionTable::FindExpired() const {
   for (const auto& [handle, entry] : entries_) {
     int64_t lease_ns = TimeoutNanos(entry.session->options.lease_ms);
     if (lease_ns == 0) continue;
-    if (entry.superseded) lease_ns /= kSupersededPart;
+    if (entry.superseded) lease_ns /= kSupersededDivisor;
     const int64_t silent_ns = now_ns - entry.last_sign_ns;
     if (silent_ns > lease_ns || kLeaseEnds.Fires()) expired.push_back({handle, silent_ns});
   }
@@ -118,8 +119,8 @@ std::vector<std::string> SessionTable::HandlesOf(const TaskId& master, bool sile
     if (options.tasks.empty() || options.tasks[0] == self_ || !(options.tasks[0] == master)) {
       continue;
     }
-    const int64_t fresh_ns = TimeoutNanos(options.lease_ms) / kFreshPart;
-    if (silent_only && now_ns - entry.last_sign_ns < fresh_ns) continue;
+    const int64_t silent_min_ns = TimeoutNanos(options.lease_ms) / kSilentDivisor;
+    if (silent_only && now_ns - entry.last_sign_ns < silent_min_ns) continue;
     handles.push_back(handle);
   }
   return handles;

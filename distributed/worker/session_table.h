@@ -46,9 +46,9 @@ class SessionTable {
   // `self`: the task, for errors.
   SessionTable(TaskId self, Env& env);
 
-  // Adds a session, whose lease begins. A session with the same handle stays as it is. Marks the
-  // sessions of other incarnations of the master as superseded: their leases are a fifth as long.
-  // Returns the handles of these sessions.
+  // Adds a session, and begins its lease. A session with the same handle stays as it is. Marks the
+  // sessions of other incarnations of the master as superseded, which shortens their leases to a
+  // fifth. Returns the handles of these sessions.
   std::vector<std::string> Add(std::shared_ptr<WorkerSession> session);
   using Graphs = std::map<uint64_t, std::shared_ptr<WorkerGraph>>;  // by number
   struct Removed {
@@ -65,12 +65,12 @@ class SessionTable {
   std::vector<std::string> RenewLeases(const std::vector<std::string>& handles);
   struct Expired {
     std::string handle;
-    int64_t silent_ns = 0;  // since the last sign of its master
+    int64_t silent_ns = 0;  // time since the master last renewed the lease
   };
   // Returns the sessions whose leases have ended.
   std::vector<Expired> FindExpired() const;
-  // Returns the handles of the master's sessions; if `silent_only`, of those that have had no sign
-  // of it for a fifteenth of their lease. A master in this process has none.
+  // Returns the handles of the master's sessions; if `silent_only`, only those whose lease the
+  // master has not renewed for a fifteenth of the lease; none if the master is in this process.
   std::vector<std::string> HandlesOf(const TaskId& master, bool silent_only) const;
 
   // Adds a graph; a graph with the same number stays as it is. The session may have been removed.
@@ -93,7 +93,7 @@ class SessionTable {
     std::shared_ptr<WorkerSession> session;
     Graphs graphs;
     int64_t last_sign_ns = 0;
-    bool superseded = false;  // another incarnation now has the name and address of its master
+    bool superseded = false;  // the task of the session's master now has another incarnation
   };
   Status UnknownError(const std::string& handle) const;
   std::vector<std::string> Supersede(const TaskId& master) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

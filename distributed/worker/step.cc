@@ -55,8 +55,8 @@ void Step::Collect(CollectiveCall call, Collected collected) {
 
 void Step::Deliver(const HashedKey& key, Tensor value, bool is_dead) {
   const Status sent = local_->Send(key, std::move(value), is_dead);
-  // Send fails if the step has been aborted, which changes nothing here, or if the key came twice,
-  // which is a mistake of the producer.
+  // Send fails if the step has been aborted (Cancel then has no effect), or if the key came twice,
+  // which is a fault of the producer.
   if (!sent.ok()) Cancel(sent);
 }
 
@@ -110,8 +110,8 @@ void Step::Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink)
   for (HeldTensor& h : held) sink->Send(id_, h.key, std::move(h.value), h.is_dead, CountDown());
 }
 
-std::map<TaskName, Sent> Step::SentTo() const {
-  std::map<TaskName, Sent> sent;
+std::map<TaskName, SentCounts> Step::SentTo() const {
+  std::map<TaskName, SentCounts> sent;
   MutexLock lock(mu_);
   for (const auto& [consumer, box] : outboxes_) sent[consumer] = box.sent;
   return sent;

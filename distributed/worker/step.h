@@ -32,10 +32,10 @@ class Exchange;
 }
 
 // The tensors that were sent to one task.
-struct Sent {
+struct SentCounts {
   int64_t tensors = 0;  // empty ones and dead values included
   int64_t bytes = 0;    // size of the tensors, without the transport's headers
-  void Add(const Sent& other) {
+  void Add(const SentCounts& other) {
     tensors += other.tensors;
     bytes += other.bytes;
   }
@@ -82,7 +82,7 @@ class Step final : public Rendezvous,
   std::string Describe() const;
 
   // Returns the tensors sent so far, by consumer.
-  std::map<TaskName, Sent> SentTo() const;
+  std::map<TaskName, SentCounts> SentTo() const;
   // Returns the consumers that have not subscribed yet although tensors wait for them here,
   // with the number of these tensors.
   std::map<TaskName, size_t> WaitingForSubscription() const;
@@ -99,7 +99,7 @@ class Step final : public Rendezvous,
   };
   struct Outbox {
     std::vector<HeldTensor> held;  // kept until the consumer subscribes
-    Sent sent;
+    SentCounts sent;
     std::shared_ptr<TensorSink> sink;
   };
   TensorSink::HandedOver CountDown();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepGate: is told when each step of a task begins and ends, and decides when the end may be
-// reported outside the task. ReplicaLog delays it until another process has the
-// step's changes.
+// StepGate: the worker tells it when each step of a task begins and ends, and the gate decides when
+// the worker may report the end outside the task. ReplicaLog, which implements it, delays the end
+// until another process has the step's changes.
 #pragma once
 
 #include <cstdint>

@@ -133,8 +133,8 @@ void StepTable::Subscribe(const std::string& name, int64_t step_id,
     if (it != steps_.end()) {
       step = it->second;
     } else if (ended_.contains(step_id)) {
-      // The step has failed here. The task that aborts the consumer's part knows the cause, and a
-      // refusal from here could arrive before it.
+      // The step has failed here. Sends no refusal: it could reach the consumer before the master's
+      // abort, which names the cause.
       return;
     } else if (kNotParked.Fires()) {
       return;
@@ -201,8 +201,8 @@ std::vector<std::shared_ptr<Step>> StepTable::steps() const {
   return steps;
 }
 
-std::map<TaskName, Sent> StepTable::SentTo() const {
-  std::map<TaskName, Sent> sent;
+std::map<TaskName, SentCounts> StepTable::SentTo() const {
+  std::map<TaskName, SentCounts> sent;
   std::vector<std::shared_ptr<Step>> running;
   {
     MutexLock lock(mu_);
@@ -265,8 +265,8 @@ void StepTable::Expire() {
     p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_.ToString(),
                                       " within ", kParkedNanosMax / 1'000'000'000, " s"));
   }
-  // Arms the timer last: the destructor waits for an armed timer, and thereby for the end of this
-  // call.
+  // Arms the timer last: the destructor locks `mu_` and disarms the timer, which waits for a call
+  // of Expire that is running.
   MutexLock lock(mu_);
   expiry_armed_ = false;
   ArmExpiry();

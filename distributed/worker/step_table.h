@@ -64,7 +64,7 @@ class StepTable final : public TaskSteps {
   struct Counts {
     int64_t running = 0;
     int64_t parked = 0;
-    int64_t last_end_ns = 0;  // when the last step ended, by the Env's clock; 0: none has
+    int64_t last_end_ns = 0;  // when the last step ended, by the Env's clock; 0: none has ended
   };
   Counts counts() const;
   // Returns the error of a step that has lost a task. If the step has failed already, the error is
@@ -74,7 +74,7 @@ class StepTable final : public TaskSteps {
   std::vector<int64_t> running() const;
   std::vector<std::shared_ptr<Step>> steps() const;
   // Returns how much the steps have sent to other tasks, by consumer. Does not count aborted steps.
-  std::map<TaskName, Sent> SentTo() const;
+  std::map<TaskName, SentCounts> SentTo() const;
 
  private:
   static constexpr size_t kEndedRemembered = 4096;
@@ -108,7 +108,7 @@ class StepTable final : public TaskSteps {
   absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);  // sent by steps that have ended
+  std::map<TaskName, SentCounts> sent_ ABSL_GUARDED_BY(mu_);  // sent by steps that have ended
   std::deque<ParkedSubscription> parked_
       ABSL_GUARDED_BY(mu_);  // parked subscriptions, oldest first
   absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);

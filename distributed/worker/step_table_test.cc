@@ -19,7 +19,7 @@ HashedKey Key(const std::string& tensor, const std::string& from, const std::str
                     .tensor = tensor});
 }
 
-// Records what it is given.
+// A sink that records the tensors, refusals and drops that it gets.
 class FakeSink : public TensorSink {
  public:
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override {
@@ -85,7 +85,7 @@ TEST_F(StepTableTest, SubscriptionsAreBounded) {
   EXPECT_EQ(table.counts().parked, StepTable::kParkedPerConsumerMax + 1);
 }
 
-TEST_F(StepTableTest, WhatComesLateIsDropped) {
+TEST_F(StepTableTest, LateTensorsAreDropped) {
   Begin(1);
   table.End(1);
   table.Deliver(1, Key("a", kWorker, kPs), Tensor::Scalar(1.0f), false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests a step of worker 1 that has a consumer with a similar name, worker 10. The table of
-// steps has its own test, step_table_test.cc.
+// Tests a step of worker 1 that has a consumer with a similar name, worker 10. step_table_test.cc
+// tests the table of steps.
 #include "distributed/worker/step.h"
 
 #include "gmock/gmock.h"
@@ -65,7 +65,7 @@ class StepTest : public testing::Test {
   const std::shared_ptr<RecordingSink> sink_ = std::make_shared<RecordingSink>();
 };
 
-TEST_F(StepTest, KnowsWhatItIs) {
+TEST_F(StepTest, ReportsItsIdentity) {
   EXPECT_EQ(step_->id(), 7);
   EXPECT_EQ(step_->session(), "session");
 }
@@ -82,7 +82,7 @@ TEST_F(StepTest, ATensorForAnotherTaskLeaves) {
   EXPECT_THAT(sink_->sent, ElementsAre("x")) << "all devices of its task are its own";
 }
 
-TEST_F(StepTest, EachConsumerHasItsOwn) {
+TEST_F(StepTest, EachConsumerHasItsOwnOutbox) {
   ASSERT_EQ(Send(StepKey("x", kOther)), OkStatus());
   ASSERT_EQ(Send(StepKey("y", "/job:ps/replica:0/task:0")), OkStatus());
   step_->Subscribe(Name(kOther), sink_);

@@ -24,7 +24,7 @@ struct TrainingProgram {
     std::string text;   // "'dense/Relu' (Relu)", for messages
     bool operator==(const Node&) const = default;
   };
-  // The longest list of nodes; hashes of updates count later nodes, too.
+  // The maximum size of `nodes`. The hashes of updates cover nodes beyond this limit, too.
   static constexpr size_t kNodesMax = 4096;
   static constexpr size_t kTextMax = 512;  // bytes of Node::text
 

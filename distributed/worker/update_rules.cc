@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// How many updates of one variable a session may have that depend on different nodes. A session
-// that makes new training ops again and again would fill the memory of the task with their nodes.
+// The maximum number of updates of one variable, with different nodes, that are kept for a session.
+// A session that makes new training ops again and again would otherwise fill the task's memory.
 constexpr size_t kProgramsMax = 16;
 
 std::string TextOf(const Node& node, const char* attr) {
@@ -60,7 +60,7 @@ std::vector<std::string> UpdateRules::Add(const std::string& session, const std:
     const VariableName name = {StrCat(device, " ", TextOf(*variable, "container")),
                                shared.empty() ? variable->name() : shared};
     if (newest.empty()) {
-      if (!sessions_.contains(session)) sessions_[session] = {master, ++noted_};
+      if (!sessions_.contains(session)) sessions_[session] = {master, ++last_number_};
       newest = Newest();
     }
     Updates& updates = updates_[name][session];
@@ -76,7 +76,7 @@ std::vector<std::string> UpdateRules::Add(const std::string& session, const std:
   }
   std::vector<std::string> added;
   for (auto& [pair, message] : differences) {
-    if (told_.insert(pair).second) added.push_back(std::move(message));
+    if (reported_.insert(pair).second) added.push_back(std::move(message));
   }
   return added;
 }
@@ -147,7 +147,7 @@ void UpdateRules::Remove(const std::string& session) {
     it->second.erase(session);
     it = it->second.empty() ? updates_.erase(it) : std::next(it);
   }
-  std::erase_if(told_,
+  std::erase_if(reported_,
                 [&](const Pair& pair) { return pair.first == session || pair.second == session; });
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UpdateRules: by which rules ("Adam") the sessions of a task update its variables. In
+// UpdateRules: remembers by which rules ("Adam") the sessions of a task update its variables. In
 // between-graph replication each worker sends a graph of its own, and all graphs should come from
 // one program. Two sessions run different programs if they update one variable by different rules,
-// or compute their updates from different nodes, such as another activation or learning rate.
+// or compute their updates from different nodes, for example with another activation function.
 //
 // Only what is certain counts: the ops with an OpDef::update_rule, in graphs that were registered
 // here, on variables, tables and gradient sums that are their direct inputs. A session that does
@@ -33,17 +33,17 @@ namespace penstock {
 class UpdateRules {
  public:
   // Notes the training ops in a partition that a session registers. `master`: the name of the
-  // session's master, for messages; `program`: its summary of the step. Returns a message for each
-  // pair of this session and the one of the lowest name that updates the same variable, if the two
-  // are found to differ for the first time.
+  // session's master, for messages; `program`: its summary of the step. Compares this session, for
+  // each variable, with the session of the lowest name that updates the variable. Returns a message
+  // for each pair of sessions that is found to differ for the first time.
   std::vector<std::string> Add(const std::string& session, const std::string& master,
                                const std::string& device, const Graph& partition,
                                const TrainingProgram& program = {});
   // Forgets a session that has ended.
   void Remove(const std::string& session);
   // Returns a message for each session that updates a variable by another rule, or from other
-  // nodes, than the session of the lowest name that updates this variable. Expects to be called for
-  // status reports: it compares all variables.
+  // nodes, than the session of the lowest name that updates this variable. Meant for status reports
+  // only, because it compares all variables.
   std::vector<std::string> Differences() const;
 
  private:
@@ -53,7 +53,7 @@ class UpdateRules {
     std::set<std::string> rules;
     // The nodes that the updates depend on (with others, perhaps), by the updates' hashes.
     std::map<uint64_t, std::shared_ptr<const Nodes>> programs;
-    bool too_many_programs = false;  // so that `programs` stays empty
+    bool too_many_programs = false;  // if true, `programs` is empty
   };
   struct Session {
     std::string master;
@@ -75,11 +75,11 @@ class UpdateRules {
 
   mutable Mutex mu_;
   std::map<std::string, Session> sessions_ ABSL_GUARDED_BY(mu_);
-  int64_t noted_ ABSL_GUARDED_BY(mu_) = 0;  // sessions
+  int64_t last_number_ ABSL_GUARDED_BY(mu_) = 0;  // number of the session noted last
   // The updates of each session, by variable.
   std::map<VariableName, std::map<std::string, Updates>> updates_ ABSL_GUARDED_BY(mu_);
   std::vector<std::weak_ptr<const Nodes>> shared_ ABSL_GUARDED_BY(mu_);
-  std::set<Pair> told_ ABSL_GUARDED_BY(mu_);  // pairs that Add has returned a message for
+  std::set<Pair> reported_ ABSL_GUARDED_BY(mu_);  // pairs that Add has returned a message for
 };
 
 }  // namespace penstock

@@ -23,7 +23,7 @@ const FaultPoint kFollowerServes(FaultPoint::kBug, "worker/follower-serves",
 // The transfers of a step, as its partitions declare them.
 struct Traffic {
   bool communicates = false;
-  std::set<TaskName> producers;  // other tasks
+  std::set<TaskName> producers;  // other tasks that send tensors to this one
 };
 
 // Returns whether the node is a collective. Only ops of collectives have an attribute, or an input,
@@ -40,8 +40,7 @@ StatusOr<Traffic> TrafficOf(const std::vector<Partition>& partitions, const Task
   Traffic traffic;
   for (const Partition& partition : partitions) {
     for (const Node* node : partition.graph.nodes()) {
-      // The object that is the step's rendezvous also gives kernels their Collectives, so a
-      // collective needs it.
+      // The Step is both the rendezvous and the Collectives of kernels, so a collective needs it.
       traffic.communicates |= IsCollective(*node);
       const bool recv = node->op().end == EndOp::kRecv;
       if (!recv && node->op().end != EndOp::kSend) continue;
@@ -181,8 +180,8 @@ bool Worker::in_use(int64_t quiet_ns) const {
 }
 
 void Worker::DeleteExpiredSessions() {
-  // Aborted, not Cancelled, so that the client makes a new session if the master still runs steps
-  // of this one.
+  // Uses Aborted, not Cancelled: if the master still runs steps of such a session, its client then
+  // makes a new session.
   for (const auto& [handle, silent_ns] : sessions_.FindExpired()) {
     EndSession(handle,
                Aborted(self_.ToString(), " has ended session ", handle,
@@ -305,7 +304,7 @@ StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
   for (const TaskName& name : graph.producers()) {
     const auto task = session->tasks.find(name);
     if (task == session->tasks.end()) {
-      return InvalidArgument("session ", handle, " does not say where ", name.ToString(), " is");
+      return InvalidArgument("session ", handle, " has no address for ", name.ToString());
     }
     producers.push_back(task->second);
   }
@@ -313,7 +312,8 @@ StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
 }
 
 void Worker::RunGraph(const RunGraphArgs& args, Done done) {
-  // Begun first: a session that is deleted from now on aborts the step.
+  // Begins the step before it looks up the session, so that a deletion of the session from now on
+  // aborts the step.
   auto begun = steps_.Begin(args.step_id, args.session);
   if (!begun.ok()) return std::move(done)(begun.status());
   const std::shared_ptr<Step> step = *std::move(begun);

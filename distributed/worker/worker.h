@@ -7,7 +7,7 @@
 // Masters choose handles and ids, so that a repeated call changes nothing. A call from another
 // process names the incarnation of the task; WorkerService checks it. A call that names an unknown
 // session or graph returns Aborted: a restart may have lost it, and the master has to make a new
-// session. Thread-safe. Owns its devices. Destroy it when no step runs.
+// session. Thread-safe. Owns its devices. Must not be destroyed while a step runs.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ struct RunGraphArgs {
   Tensor* fetches = nullptr;
   int num_fetches = 0;
   StepStatsCollector* stats = nullptr;
-  // RunGraph stores the task's Step here before any node of it runs, unless null.
+  // If not null, RunGraph stores the task's Step here before any node of it runs.
   std::shared_ptr<Step>* step = nullptr;
   // If true, the caller's thread may run all nodes of the part, until the step has ended.
   bool on_this_thread = false;
@@ -66,10 +66,10 @@ class Worker {
   explicit Worker(Options options);
   ~Worker();
 
-  // Sets the transport for tensors of other tasks. To be called before a session with several tasks
-  // is created.
+  // Sets the transport for tensors of other tasks. Call this before a session with several tasks is
+  // created.
   void set_transport(Transport* transport);
-  // Sets the gate that decides when the end of a step may be reported; null: at once. To be called
+  // Sets the gate that decides when the end of a step may be reported; null: at once. Call this
   // before any session is created.
   void set_step_gate(StepGate* gate) { gate_ = gate; }
   StepGate* step_gate() const { return gate_; }
@@ -94,8 +94,8 @@ class Worker {
   std::vector<DeviceInfo> devices() const;
   StepTable& steps() { return steps_; }
 
-  // Creates a session; a repeated call changes nothing. If its master has restarted, the leases of
-  // the sessions of its earlier incarnations are shortened to a fifth. Unavailable after
+  // Creates a session; a repeated call changes nothing. If the master has restarted, shortens the
+  // leases of the sessions of its earlier incarnations to a fifth. Unavailable after
   // RefuseSessions, or if this worker is not serving.
   Status CreateSession(const WorkerSessionOptions& options);
   // Refuses new sessions from now on, because the task is about to end.
@@ -103,8 +103,8 @@ class Worker {
   // Deletes a session and aborts its steps. Their tensors are freed when they have ended.
   void DeleteSession(const std::string& handle);
   // Ends the steps of the sessions of `master`, which this task's own heartbeats have found lost,
-  // without waiting for the leases. Does not end steps of sessions that have just heard from the
-  // master. If `why` is Aborted, the master has restarted, and its sessions end, too.
+  // without waiting for the leases. Skips sessions whose lease the master has just renewed, unless
+  // `why` is Aborted: then the master has restarted, and all its sessions end with their steps.
   void MasterLost(const TaskId& master, const Status& why);
   // Renews the leases of these sessions; returns the handles that it does not know.
   std::vector<std::string> RenewLeases(const std::vector<std::string>& handles) {

@@ -6,8 +6,8 @@
 // Calls never block: each ends by calling its continuation, exactly once, on any thread (possibly
 // before the call returns), within its timeout. Arguments are borrowed until then if they are
 // pointers, and copied otherwise. A call addresses one incarnation of a task
-// (CallOptions::incarnation); any other incarnation answers Aborted. A task that cannot be reached
-// is Unavailable. Thread-safe.
+// (CallOptions::incarnation); any other incarnation answers Aborted. Unavailable if the task cannot
+// be reached. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +64,9 @@ class WorkerClient {
   // Makes the step's part end with `why`. Its RunGraph is answered when it has ended.
   virtual void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
                          Done done) = 0;
-  // Stops waiting for the RunGraph of a step, which ends with Cancelled at once. To be called for
-  // tasks that are lost. Does nothing if the worker is in this process.
+  // Stops waiting for the RunGraph of a step, which ends with Cancelled at once. The master calls
+  // this if the task is lost, or does not end its part soon after an abort. Does nothing if the
+  // worker is in this process.
   virtual void AbandonStep(int64_t step_id) = 0;
   virtual void Reset(const std::vector<std::string>& containers, const CallOptions& options,
                      Done done) = 0;

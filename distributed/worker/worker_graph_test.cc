@@ -113,7 +113,7 @@ TEST_F(WorkerGraphMemoryTest, AStepThatNeedsMoreThanStepsMayHoldFails) {
               HasSubstr("(--step_memory_limit) may hold 524288 bytes and holds 0"));
 }
 
-TEST_F(WorkerGraphTest, AllPartsRun) {
+TEST_F(WorkerGraphTest, RunsAllExecutors) {
   for (int i = 0; i < 3; ++i) AddNumber(i);
   TestStep step(3);
   ASSERT_EQ(Run(step), OkStatus());
@@ -141,7 +141,7 @@ TEST_F(WorkerGraphTest, ACancelledStepIsTheSameForAllParts) {
 }
 
 // A graph may be deregistered, and its session deleted, while it runs.
-TEST_F(WorkerGraphTest, WhoRunsItKeepsIt) {
+TEST_F(WorkerGraphTest, ARunningStepKeepsTheGraph) {
   AddOne("TestStall");
   AddOne("TestStall");
   graph_ = std::make_shared<WorkerGraph>(std::move(parts_), std::vector<TaskName>(), false,

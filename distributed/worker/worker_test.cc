@@ -52,7 +52,7 @@ TEST_F(WorkerTest, ARepeatedCallChangesNothing) {
   });
 }
 
-TEST_F(WorkerTest, WhatItDoesNotKnowMayHaveBeenLostInARestart) {
+TEST_F(WorkerTest, UnknownSessionsAndGraphsAreAborted) {
   Working([&] {
     const Status session =
         Aborted("session s is not known to ", TestWorker::kName, "; it may have been restarted");
@@ -98,7 +98,7 @@ TEST_F(WorkerTest, AFailedStepNamesItsNode) {
   });
 }
 
-TEST_F(WorkerTest, AnAbortedStepEndsAndOneThatHasNotBegunWillNot) {
+TEST_F(WorkerTest, AbortEndsAStepOrKeepsItFromBeginning) {
   Working([&] {
     worker_->Begin("s");
     ASSERT_EQ(worker().RegisterGraph("s", 1, TestWorker::Stall()), OkStatus());
@@ -130,8 +130,8 @@ TEST_F(WorkerTest, ADeletedSessionTakesItsStepsAlong) {
   });
 }
 
-// A master that was cut off for longer than the lease may still run steps of the session. Their
-// error tells its client to make a new session.
+// A master that the network has cut off for longer than the lease may still run steps of the
+// session. The error of these steps tells its client to make a new session.
 TEST_F(WorkerTest, TheEndOfALeaseAbortsItsSteps) {
   Working([&] {
     worker_->Begin("leased", {.lease_ms = 60'000});

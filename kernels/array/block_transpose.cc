@@ -80,8 +80,8 @@ void TransposeTile(const TransposedBlock& block, const char* from, char* to) {
   for (int64_t c = 0; c < kTile; ++c) memcpy(to + c * block.to_stride, tile[c], kCacheLine);
 }
 
-// Transposes the part of a block that complete tiles do not cover, at its right or bottom: in
-// squares if the block had tiles, else one element at a time.
+// Transposes the right or the bottom edge of a block, which complete tiles do not cover: in squares
+// if `beside_tiles`, else one element at a time.
 template <class U>
 void TransposeRest(const TransposedBlock& block, const char* from, char* to, bool beside_tiles) {
   if (beside_tiles) {
@@ -93,7 +93,8 @@ void TransposeRest(const TransposedBlock& block, const char* from, char* to, boo
 
 }  // namespace
 
-// Chooses tiles, or squares if the block is smaller than a tile, and then transposes the edges.
+// Transposes tiles, or squares if the block is smaller than a tile, and then the edges that these
+// do not cover.
 template <class U>
 void TransposeBlock(const TransposedBlock& block, const char* from, char* to) {
   constexpr int64_t kTile = kCacheLine / sizeof(U), kSize = Square<U>::kSize;

@@ -10,12 +10,12 @@ namespace penstock {
 
 inline constexpr int64_t kCacheLine = 64;
 
-// The block to transpose: `rows` rows of the source, `from_stride` apart, of `columns` adjacent
-// elements each. They become columns of the destination.
+// The block to transpose. In the source, it has `rows` rows of `columns` adjacent elements; the
+// rows are `from_stride` bytes apart. The rows become columns of the destination.
 struct TransposedBlock {
   int64_t rows, columns;
-  int64_t from_stride;  // between rows of the source
-  int64_t to_stride;    // between rows of the destination (columns of the source)
+  int64_t from_stride;  // bytes between rows of the source
+  int64_t to_stride;    // bytes between rows of the destination (columns of the source)
 };
 
 // Transposes the block. U is an unsigned integer of the elements' size: uint8_t, uint16_t, uint32_t

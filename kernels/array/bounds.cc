@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// Returns, for each value, a position in its sorted row: after the elements that equal the value if
-// kUpper, else before them.
+// Returns, for each value, its position in its sorted row: if kUpper, behind the elements that
+// equal the value, else before them.
 template <class T, bool kUpper>
 class BoundKernel final : public Kernel {
  public:

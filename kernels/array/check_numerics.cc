@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckNumerics: returns its input, or an error if the input contains NaN or infinity.
+// CheckNumerics: returns its input; returns an error if the input contains NaN or infinity.
 #include <limits>
 
 #include "core/op/gradient.h"

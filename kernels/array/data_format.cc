@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DataFormatVecPermute and DataFormatDimMap: convert sizes and axes of images from one order of
-// dimensions (NHWC, NCDHW, ...) to another.
+// DataFormatVecPermute and DataFormatDimMap: convert the sizes and the axes of images from one
+// order of dimensions (NHWC, NCDHW, ...) to another.
 #include <algorithm>
 #include <string>
 

@@ -22,8 +22,8 @@ namespace penstock {
 
 struct DiagonalBand {
   int64_t lower = 0, upper = 0;
-  // True if diagonals that are shorter than the longest one are aligned right: `upper` for those
-  // above the main diagonal, `lower` for those below it.
+  // True if diagonals that are shorter than the longest one are aligned right: right_above for
+  // diagonals above the main diagonal, right_below for diagonals below it.
   bool right_above = false, right_below = false;
 
   // Reads the input k: one diagonal, or the lower and the upper one. InvalidArgument if k has
@@ -72,8 +72,8 @@ StatusOr<std::optional<DiagonalBand>> BandOf(const ShapeScope& s, int k);
 // Returns the attribute "align" for version 3, none for other versions.
 std::vector<AttrDef> AlignAttr(int version);
 
-// Calls the ops MatrixDiagPart and MatrixSetDiag with the same band as the differentiated node: its
-// input k.
+// For gradients: adds nodes MatrixDiagPart (Part) and MatrixSetDiag (Set) whose band is input k of
+// the differentiated node.
 struct BandCalls {
   const GradientScope& g;
   int version, k;

@@ -158,8 +158,9 @@ const DTypes kTypes = {DType::kFloat, DType::kDouble, DType::kHalf,   DType::kBf
 OP(EditDistance) {
   return {
       .doc =
-          "Computes the Levenshtein distance between the sequences in the last dimension of "
-          "two sparse tensors. With `normalize` it is divided by the length of the truth.",
+          "Computes the Levenshtein distance between the sequences in the last dimension of two "
+          "sparse tensors. With `normalize`, each distance is divided by the length of the "
+          "sequence in the truth.",
       .inputs = {{"hypothesis_indices", "int64"},
                  {"hypothesis_values", "T"},
                  {"hypothesis_shape", "int64"},

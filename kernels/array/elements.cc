@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// Calls fn(Object()) with the C++ class of the elements of a dtype that is not plain.
+// Calls fn(Object()), where Object is the C++ class of the elements of `dtype`. REQUIRES: a dtype
+// that is not plain.
 template <class Fn>
 void WithObject(DType dtype, Fn fn) {
   if (dtype == DType::kString) return fn(std::string());

@@ -104,7 +104,8 @@ Output Vector(const GradientScope& g, std::vector<int32_t> values) {
   return g.Const(Tensor::Vector<int32_t>(values));
 }
 
-// Returns the rows of dy as the gradient of the rows of dimension 0 that were read.
+// Returns the gradient of params in sparse form: the rows of dy, with the indices of the rows of
+// params from which they were gathered.
 Gradient RowsGradient(const GradientScope& g) {
   const Output shape = ShapeOf(g.x(0), DType::kInt64);
   const Output flat = Vector(g, {-1});
@@ -195,8 +196,8 @@ OP(Gather) {
 OP(GatherV2) {
   return {
       .doc =
-          "Gathers slices of params along `axis`, at `indices`. The first batch_dims "
-          "dimensions of params and indices are matched.",
+          "Gathers slices of params along `axis`, at `indices`. The first batch_dims dimensions of "
+          "params and indices must be equal: each batch is gathered separately.",
       .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}, {"axis", "Taxis"}},
       .outputs = {{"output", "Tparams"}},
       .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}, {"Taxis", kIndex}},

@@ -83,7 +83,7 @@ template <class Index>
 Status CheckIndicesAs(const Tensor& indices, int64_t limit, string_view name) {
   const int64_t at = FirstOutOfRange(indices.flat<Index>(), limit);
   if (at < 0) return OkStatus();
-  return InvalidArgument(name, indices.rank() == 0 ? "" : "[", PlaceOf(indices.shape(), at),
+  return InvalidArgument(name, indices.rank() == 0 ? "" : "[", CoordinatesText(indices.shape(), at),
                          indices.rank() == 0 ? "" : "]", " = ", indices.flat<Index>()[at],
                          " is not in [0, ", limit, ")");
 }
@@ -144,7 +144,7 @@ Status CheckIndices(const Tensor& indices, int64_t limit, string_view name) {
   return InvalidArgument(name, " must be int32 or int64, is ", Name(indices.dtype()));
 }
 
-std::string PlaceOf(const Shape& shape, int64_t position) {
+std::string CoordinatesText(const Shape& shape, int64_t position) {
   Dims place(shape.rank());
   for (int i = shape.rank() - 1; i >= 0; --i) {
     place[i] = position % shape.dim(i);

@@ -34,8 +34,9 @@ void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const In
 // first such index by its position, "indices[1,2] = 7 is not in [0, 5)".
 Status CheckIndices(const Tensor& indices, int64_t limit, string_view name);
 
-// Returns the position of flat element `position` in a tensor of this shape, like "1,2".
-std::string PlaceOf(const Shape& shape, int64_t position);
+// Returns the coordinates, such as "1,2", of the element with the flat index `position` in a tensor
+// of shape `shape`.
+std::string CoordinatesText(const Shape& shape, int64_t position);
 
 // Calls GatherRows for the type of the tensor `indices`.
 void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Tensor& indices,

@@ -124,7 +124,7 @@ const NdCase kNdCases[] = {
     {{5, 0}, {3}, 1},       {{100, 80}, {900}, 1}, {{100, 80}, {9000}, 2},
 };
 
-// Returns row-major tuples within `params`.
+// Returns index tuples, row-major, that lie within a tensor of shape `params`.
 Tensor Tuples(const NdCase& c, bool distinct = false) {
   Shape shape = c.lists;
   shape.AddDim(c.depth);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops whose outputs share the buffers of their inputs: Identity, and ops whose kernels do the same
-// but which mean something else to the compiler or to gradients.
+// as Identity's, but which the compiler or the gradients treat differently.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -49,13 +49,13 @@ Status EnsuredShape(ShapeScope& s) {
   return OkStatus();
 }
 
-std::vector<Gradient> PassOn(const GradientScope& g) {
+std::vector<Gradient> PassThroughGradient(const GradientScope& g) {
   std::vector<Gradient> dx;
   for (int i = 0; i < g.num_inputs(); ++i) dx.push_back(g.raw_dy(i));
   return dx;
 }
 
-std::vector<Gradient> Refuse(const GradientScope& g) {
+std::vector<Gradient> RefuseGradient(const GradientScope& g) {
   g.sink().Fail(InvalidArgument("node '", g.node_name(), "': a gradient was asked for through ",
                                 "PreventGradient: ", g.attr<std::string>("message")));
   return {Gradient()};
@@ -63,12 +63,12 @@ std::vector<Gradient> Refuse(const GradientScope& g) {
 
 OP(Identity) {
   return {
-      .doc = "The input.",
+      .doc = "Returns the input.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
       .shape = SameShapePerInput,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .passes_through = true,
       .ref_form = "RefIdentity",
   };
@@ -76,12 +76,14 @@ OP(Identity) {
 
 OP(IdentityN) {
   return {
-      .doc = "Returns its inputs. No output is available before all inputs are.",
+      .doc =
+          "Returns its inputs. The outputs become available together, when all inputs are "
+          "available.",
       .inputs = {{"input", List("T")}},
       .outputs = {{"output", List("T")}},
       .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAnyType}}},
       .shape = SameShapePerInput,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .is_view = true,
   };
 }
@@ -93,7 +95,7 @@ OP(RefIdentity) {
       .outputs = {{"output", Ref("T")}},
       .types = {{"T", kAnyType}},
       .shape = SameShapePerInput,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .allows_uninitialized_input = true,
       .passes_through = true,
       .only_reads = true,
@@ -107,7 +109,7 @@ OP(Snapshot) {
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
       .shape = SameShapePerInput,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .is_view = true,
   };
 }
@@ -135,7 +137,7 @@ OP(PreventGradient) {
       .types = {{"T", kAnyType}},
       .attrs = {{"message", ""}},
       .shape = SameShapePerInput,
-      .gradient = Refuse,
+      .gradient = RefuseGradient,
       .examples = {{.inputs = {{{{2, 3}}}}, .check_gradient = false}},
       .passes_through = true,
       .ref_form = "RefIdentity",
@@ -158,13 +160,15 @@ OP(GuaranteeConst) {
 
 OP(EnsureShape) {
   return {
-      .doc = "Returns the input. An error if its shape is not compatible with `shape`.",
+      .doc =
+          "Returns the input. InvalidArgument if the shape of the input is not compatible with "
+          "`shape`.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
       .attrs = {{"shape", Shapes{}}},
       .shape = EnsuredShape,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
       .is_view = true,
   };

@@ -31,8 +31,8 @@ StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) 
 }
 
 // Computes the size of the matrices from the wanted rows and columns. If one of them is -1, sets it
-// to the least that holds the diagonals; if both are -1, makes the matrices square. InvalidArgument
-// if no such matrix has diagonals of length `longest`.
+// to the least size that holds the diagonals; if both are -1, makes the matrices square.
+// InvalidArgument if no such matrix has diagonals of length `longest`.
 Status MatrixSizes(const DiagonalBand& band, int64_t longest, int64_t* rows, int64_t* cols) {
   const int64_t least_rows = AddDims(longest, std::max<int64_t>(-band.upper, 0));
   const int64_t least_cols = AddDims(longest, std::max<int64_t>(band.lower, 0));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MirrorPad: pads by reflection, with the border element repeated (SYMMETRIC) or not (REFLECT);
-// MirrorPadGrad: its transpose, which adds the padding to the elements from which it was copied.
+// MirrorPadGrad: its gradient, which adds each element of the padding to the element from which it
+// was copied.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -188,8 +189,8 @@ OP(MirrorPad) {
 OP(MirrorPadGrad) {
   return {
       .doc =
-          "The gradient of MirrorPad: adds the padding back to the elements that it "
-          "reflects.",
+          "The gradient of MirrorPad: adds each element of the padding to the element from which "
+          "MirrorPad copied it.",
       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kNumber}, {"Tpaddings", kIndex, DType::kInt32}},

@@ -33,7 +33,7 @@ Status Flatten(const Tensor& indices, int64_t depth, const Shape& target, BadInd
     } else if (!inside) {
       Shape lists = indices.shape();
       lists.RemoveDim(lists.rank() - 1);
-      return InvalidArgument("indices[", PlaceOf(lists, i), "] = [",
+      return InvalidArgument("indices[", CoordinatesText(lists, i), "] = [",
                              absl::StrJoin(tuple, tuple + depth, ", "),
                              "] does not index into shape ", target.ToString());
     }

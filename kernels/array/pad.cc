@@ -89,8 +89,8 @@ std::vector<Gradient> PadGradient(const GradientScope& g) {
 OP(Pad) {
   return {
       .doc =
-          "Pads the input with paddings[i,0] zeros before and paddings[i,1] after it along "
-          "dimension i.",
+          "Pads the input along each dimension i with paddings[i,0] zeros before it and "
+          "paddings[i,1] zeros after it.",
       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},

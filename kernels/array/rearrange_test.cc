@@ -108,7 +108,8 @@ Shape BatchShape(const BlockCase& c) {
   return Shape(dims);
 }
 
-// Returns the position in space of position `place` in the batch form, or nullopt if it is padding.
+// Returns the position, before SpaceToBatchND, of the element at `place` in the result; nullopt if
+// that element is padding.
 std::optional<Dims> InSpace(const BlockCase& c, const Dims& place) {
   Dims from = place;
   int64_t offset = place[0] / c.space.dim(0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reverse (dimensions by flag), ReverseV2 (by axis), ReverseSequence (the beginning of each row).
+// Reverse (flags select the dimensions), ReverseV2 (a list of axes selects them), ReverseSequence
+// (reverses the beginning of each row).
 #include <algorithm>
 
 #include "core/op/gradient.h"

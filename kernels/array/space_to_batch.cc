@@ -18,7 +18,7 @@ namespace {
 // The block, and per blocked dimension the padding (or cropping) before and after it.
 struct Blocks {
   Dims sizes;
-  Dims margins;  // pairs
+  Dims margins;  // pairs (before, after)
   int rank() const { return static_cast<int>(sizes.size()); }
   int64_t before(int i) const { return margins[2 * i]; }
   int64_t both(int i) const { return AddDims(margins[2 * i], margins[2 * i + 1]); }
@@ -55,7 +55,7 @@ StatusOr<Blocks> BlocksOf(const Tensor* block_shape, int64_t block_size, const T
   return blocks;
 }
 
-// Returns the shape in batch form of a shape in space form; dimensions may be unknown.
+// Returns the shape that SpaceToBatchND makes from the shape `space`; dimensions may be unknown.
 // InvalidArgument if the block does not divide a padded dimension.
 StatusOr<Dims> ToBatchDims(const Blocks& blocks, absl::Span<const int64_t> space) {
   Dims dims(space.begin(), space.end());
@@ -72,7 +72,7 @@ StatusOr<Dims> ToBatchDims(const Blocks& blocks, absl::Span<const int64_t> space
   return dims;
 }
 
-// Returns the shape in space form of a shape in batch form; dimensions may be unknown.
+// Returns the shape that BatchToSpaceND makes from the shape `batch`; dimensions may be unknown.
 // InvalidArgument if the block does not divide the batch size, or if the crops exceed a dimension.
 StatusOr<Dims> ToSpaceDims(const Blocks& blocks, absl::Span<const int64_t> batch) {
   Dims dims(batch.begin(), batch.end());
@@ -95,8 +95,9 @@ StatusOr<Dims> ToSpaceDims(const Blocks& blocks, absl::Span<const int64_t> batch
 
 // Copies every position of `space` to its place in `batch`, or back.
 //
-// Position q in the batch form belongs to an offset o in the block, and lies in `space` at q *
-// block + o - before. So for each offset, the positions that lie within `space` form one box.
+// An element of `batch` has an offset o in the block and a spatial position q, and its position in
+// `space` is q * block + o - before. So for each offset, the positions that lie within `space` form
+// one box.
 class BlockCopy {
  public:
   BlockCopy(const Blocks& blocks, const Shape& space, const Shape& batch)
@@ -229,7 +230,9 @@ GradientFn TransposedByWithSize(const char* op) {
 
 OP(SpaceToBatchND) {
   return {
-      .doc = "Pads the spatial dimensions with zeros and moves blocks of them into the batch.",
+      .doc =
+          "Pads the spatial dimensions with zeros, divides them into blocks, and moves the "
+          "elements of each block into the batch dimension.",
       .inputs = {{"input", "T"}, {"block_shape", "Tblock_shape"}, {"paddings", "Tpaddings"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes},
@@ -243,7 +246,9 @@ OP(SpaceToBatchND) {
 
 OP(BatchToSpaceND) {
   return {
-      .doc = "Moves blocks from the batch back into the spatial dimensions, and crops those.",
+      .doc =
+          "The inverse of SpaceToBatchND: moves elements from the batch dimension into blocks of "
+          "the spatial dimensions, and then crops the spatial dimensions.",
       .inputs = {{"input", "T"}, {"block_shape", "Tblock_shape"}, {"crops", "Tcrops"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes},

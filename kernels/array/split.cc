@@ -194,8 +194,8 @@ OP(Split) {
 OP(SplitV) {
   return {
       .doc =
-          "Splits `value` along dimension split_dim into parts of the sizes size_splits; "
-          "one may be -1: the rest.",
+          "Splits `value` along dimension split_dim into parts of the sizes size_splits. One size "
+          "may be -1: this part is the rest.",
       .inputs = {{"value", "T"}, {"size_splits", "Tlen"}, {"split_dim", "int32"}},
       .outputs = {{"output", Repeat("num_split", "T")}},
       .types = {{"T", kAnyType}, {"Tlen", kIndex, DType::kInt64}},

@@ -2,7 +2,7 @@
 //
 // AddTo: adds one element to another; AddStrided: to[...] += from[...] over the box of a
 // StridedCopy, in which several source elements may be added to one destination element (stride 0
-// in the destination). Used by ops that undo a repetition: MirrorPadGrad, TileGrad.
+// in the destination). The gradients of ops that repeat elements use it: MirrorPadGrad, TileGrad.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ StatusOr<Expansion> Expand(const StridedSliceMasks& masks, int64_t count, int ra
   if (absl::popcount(static_cast<uint64_t>(masks.ellipsis)) > 1) {
     return InvalidArgument("Multiple ellipses in slice spec not allowed");
   }
-  int64_t named = 0;  // elements that apply to one dimension each
+  int64_t named = 0;  // elements of the expression that apply to one dimension
   for (int64_t i = 0; i < count; ++i) {
     named += !Bit(ellipsis, i) && !Bit(masks.new_axis, i);
   }

@@ -67,7 +67,7 @@ StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks, const T
                                          const Tensor& end, const Tensor& strides,
                                          const Shape& input);
 
-// Says which tensor of a copy contains the box: the source or the destination.
+// The tensor of a copy that contains the box: the source or the destination.
 enum class BoxSide { kSource, kDestination };
 // Adds the box's dimensions to *copy. On side `side` the strides are those of a dense tensor of
 // shape `whole`; on the other side the box itself is dense. Returns the index of the box's first

@@ -117,8 +117,8 @@ void CopyInner(const Dim& inner, const Loops& outer, const char* from, char* to,
 }
 
 // Transposes a matrix: the source is contiguous along `columns`, the destination along `rows`. A
-// block is one cache line wide in the source and 256 rows long, which touches about as many pages
-// as a TLB holds.
+// block is one cache line wide in the source and 256 rows long, so it covers about as many pages as
+// a TLB has entries.
 template <class U>
 void CopyTransposed(const Dim& rows, const Dim& columns, const Loops& outer, const char* from,
                     char* to, Scheduler& threads) {

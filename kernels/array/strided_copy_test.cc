@@ -34,8 +34,8 @@ struct Box {
   int64_t to_start = 0, to_elements = 1;
 };
 
-// Returns a random box. The destination may be padded, reversed and permuted; the source may
-// repeat, skip, go backwards, and have another order of dimensions.
+// Returns a random box. The destination may be padded, reversed and permuted; the source may repeat
+// or skip elements, go backwards, and have another order of dimensions.
 Box RandomBox(std::mt19937& random, int rank, int64_t largest) {
   const auto upto = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
   std::vector<StridedCopy::Dim> dims(rank);

@@ -141,7 +141,7 @@ OP(Tile) {
 
 OP(TileGrad) {
   return {
-      .doc = "The gradient of Tile: the sum over its repetitions. For old graphs only.",
+      .doc = "The gradient of Tile: the sum over the repetitions. Only old graphs use it.",
       .inputs = {{"input", "T"}, {"multiples", "int32"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kNumber}},

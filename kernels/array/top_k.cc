@@ -314,8 +314,8 @@ OP(TopKV2) {
 OP(NthElement) {
   return {
       .doc =
-          "Returns the n-th smallest element of each row, counted from 0; with reverse, the "
-          "n-th largest.",
+          "Returns the n-th smallest element of each row or, with `reverse`, the n-th largest; n "
+          "counts from 0.",
       .inputs = {{"input", "T"}, {"n", "int32"}},
       .outputs = {{"values", "T"}},
       .types = {{"T", kReal}},

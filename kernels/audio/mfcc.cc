@@ -23,8 +23,8 @@ struct MfccOptions {
   int64_t filters = 0, coefficients = 0;
 
   Status Check() const {
-    constexpr int64_t kMost = 4096;
-    if (filters < 1 || filters > kMost) {
+    constexpr int64_t kFiltersMax = 4096;
+    if (filters < 1 || filters > kFiltersMax) {
       return InvalidArgument("filterbank_channel_count must be between 1 and 4096, is ", filters);
     }
     if (coefficients < 1 || coefficients > filters) {
@@ -37,8 +37,8 @@ struct MfccOptions {
   }
 };
 
-// Triangular filters, evenly spaced on the mel scale. Each is zero from the middle of its
-// neighbours on.
+// Triangular filters, evenly spaced on the mel scale. Each filter is zero beyond the middles of its
+// two neighbours.
 class MelFilters {
  public:
   // Makes the filters for `bins` frequencies from 0 Hz to half the sample rate (in Hz).
@@ -60,7 +60,7 @@ class MelFilters {
     }
   }
 
-  // Returns whether the bins reach up to the upper limit.
+  // Returns whether the bins reach up to the upper frequency limit.
   bool fits() const { return fits_; }
   // Adds up, for each filter, the weighted magnitudes. `power` holds their squares.
   void Apply(const float* power, std::vector<double>* sums) const {
@@ -74,8 +74,9 @@ class MelFilters {
   }
 
  private:
-  // The filter on whose falling side the bin lies (-1: before the first filter), and the bin's
-  // weight there. The rest of the bin goes to the next filter.
+  // `filter`: the filter on whose falling side the bin lies; -1 if the bin lies before the middle
+  // of the first filter. `weight`: the bin's weight in that filter; its weight in the next filter
+  // is 1 - weight.
   struct Bin {
     int64_t filter;
     double weight;
@@ -135,7 +136,7 @@ class MfccKernel final : public Kernel {
   }
 
  private:
-  // The least energy: smaller ones are replaced by it before the logarithm.
+  // The least energy: smaller energies are raised to it, so that their logarithm is finite.
   static constexpr double kFloor = 1e-12;
 
   // Returns the matrix of the discrete cosine transform, [coefficients, filters].

@@ -22,8 +22,8 @@ struct Windows {
     Windows windows;
     windows.size = *attrs.find("window_size")->second.get<int64_t>();
     windows.stride = *attrs.find("stride")->second.get<int64_t>();
-    constexpr int64_t kMost = int64_t{1} << 30;
-    if (windows.size < 2 || windows.size > kMost) {
+    constexpr int64_t kWindowMax = int64_t{1} << 30;
+    if (windows.size < 2 || windows.size > kWindowMax) {
       return InvalidArgument("window_size must be between 2 and 2^30, is ", windows.size);
     }
     if (windows.stride < 1) return InvalidArgument("stride must be >= 1, is ", windows.stride);
@@ -79,7 +79,7 @@ class SpectrogramKernel final : public Kernel {
   }
 
  private:
-  // Returns von Hann's window, periodic, of `size` samples.
+  // Returns the periodic Hann window of `size` samples.
   static std::vector<double> Hann(int64_t size) {
     std::vector<double> window(size);
     for (int64_t i = 0; i < size; ++i) {

@@ -2,8 +2,8 @@
 //
 // Alarm: calls a function at a point in time, on the pool.
 //
-// Thread-safe. Each Alarm has a thread that waits for the time and ends with the Alarm. Both times
-// and waits are those of the Env and the Scheduler, which may be simulated.
+// Thread-safe. Each Alarm has a thread, which waits for the time; the destructor ends the thread.
+// The Alarm takes the time from the Env and waits through the Scheduler; tests may simulate both.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,13 @@ namespace penstock {
 
 class Alarm {
  public:
-  // The number of Alarms in a process. Each has a thread, and one graph may need many.
+  // The maximum number of Alarms in a process. It is limited because each Alarm has a thread, and
+  // one graph may need many Alarms.
   static constexpr int kAlarmsMax = 1000;
 
   // Borrows `threads` and `env`. `ring` may be called after the Alarm is destroyed, so it must not
-  // borrow the Alarm's owner. ResourceExhausted if the process has kAlarmsMax, or the system no
-  // thread.
+  // borrow the Alarm's owner. ResourceExhausted if the process has kAlarmsMax Alarms, or if the
+  // system cannot start a thread.
   static StatusOr<std::unique_ptr<Alarm>> Make(Scheduler& threads, Env& env,
                                                std::function<void()> ring);
   ~Alarm();

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// Returns rows (id of the request, first row, last row + 1) for all parts.
+// Returns the output batch_index: a row (id of the request, first row, last row + 1) for each part.
 Tensor IndexOf(const Batcher::Batch& batch) {
   std::vector<int64_t> index;
   int64_t begin = 0;
@@ -27,7 +27,7 @@ Tensor IndexOf(const Batcher::Batch& batch) {
   return Tensor::Of<int64_t>({static_cast<int64_t>(batch.parts.size()), 3}, index);
 }
 
-// The step of the batch's last request gets all rows.
+// Returns the results of each part: the step of the batch's last request gets all rows.
 StatusOr<std::vector<std::vector<Tensor>>> Distribute(const Batcher::Batch& batch,
                                                       const BatchOptions& options) {
   std::vector<std::vector<Tensor>> results(batch.parts.size());
@@ -46,10 +46,10 @@ StatusOr<std::vector<std::vector<Tensor>>> Distribute(const Batcher::Batch& batc
   return results;
 }
 
-class HandOut final : public BatchWork {
+class DistributeRows final : public BatchWork {
  public:
-  bool Fits(const BatchWork& other) const override {
-    return dynamic_cast<const HandOut*>(&other) != nullptr;
+  bool CanShareBatch(const BatchWork& other) const override {
+    return dynamic_cast<const DistributeRows*>(&other) != nullptr;
   }
   void Run(std::shared_ptr<Batcher> batcher, std::shared_ptr<Batcher::Batch> batch) const override {
     auto results = Distribute(*batch, batcher->options());
@@ -76,7 +76,7 @@ class BatchKernel final : public BatcherKernel {
 
  private:
   BatchOptions options_;
-  const std::shared_ptr<const BatchWork> work_ = std::make_shared<HandOut>();
+  const std::shared_ptr<const BatchWork> work_ = std::make_shared<DistributeRows>();
 };
 
 Status BatchShape(ShapeScope& s) {
@@ -107,12 +107,10 @@ OP(Batch) {
       .doc =
           "Joins the rows of concurrent executions, in any steps, of nodes with the same container "
           "and shared_name. Waits until there are max_batch_size rows, or batch_timeout_micros "
-          "have "
-          "passed. One execution gets all rows and, in batch_index, a row (id, first row, last row "
-          "+ 1) for each execution; the others get tensors without rows. The rows are padded to "
-          "one "
-          "of allowed_batch_sizes by copies of the first one. Unavailable if max_enqueued_batches "
-          "batches wait. Unbatch hands the rows out again.",
+          "have passed. One execution gets all rows and, in batch_index, a row (id, first row, "
+          "last row + 1) for each execution; the others get tensors without rows. The rows are "
+          "padded to one of allowed_batch_sizes by copies of the first one. Unavailable if "
+          "max_enqueued_batches batches wait. Unbatch distributes the rows of the results.",
       .inputs = {{"in_tensors", List("T")}},
       .outputs = {{"batched_tensors", List("T")}, {"batch_index", "int64"}, {"id", "int64"}},
       .attrs = {{"num_batch_threads", Ints{}},

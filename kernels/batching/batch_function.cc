@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BatchFunction: joins the inputs of concurrent steps, calls a function once for each batch, and
-// hands the rows of its results out to the steps.
+// distributes the rows of its results to the steps.
 #include <memory>
 #include <utility>
 
@@ -57,7 +57,7 @@ class CallFunction final : public BatchWork {
         resources_(ctx.step().resources),
         step_id_(ctx.step().step_id) {}
 
-  bool Fits(const BatchWork& other) const override {
+  bool CanShareBatch(const BatchWork& other) const override {
     const auto* same = dynamic_cast<const CallFunction*>(&other);
     if (same == nullptr) return false;
     return same->function_ == function_ || *same->function_ == *function_;
@@ -74,7 +74,8 @@ class CallFunction final : public BatchWork {
     args.insert(args.end(), captured_.begin(), captured_.end());
     const CallPlace place = {
         .resources = resources_, .cancellation = &batch->cancellation, .step_id = step_id_};
-    // The work owns the call, and a request of the batch owns the work.
+    // The call lives long enough: this work owns the call, and a request of the batch owns the
+    // work.
     call_->RunAsync(place, std::move(args),
                     [batcher, batch](const Status& status, const std::vector<Tensor>& results) {
                       if (!status.ok()) return batcher->End(batch, status, {});
@@ -159,15 +160,16 @@ class BatchFunctionKernel final : public BatcherKernel {
 OP(BatchFunction) {
   return {
       .doc =
-          "Calls f once for the rows that concurrent executions of nodes with the same container, "
-          "shared_name and batching_queue bring, joined as by Batch, and returns to each execution "
-          "its rows of the results. All results of f must have as many rows as its arguments. The "
-          "captured tensors are those of one of the executions. An execution with more rows than "
-          "the largest of allowed_batch_sizes is split if enable_large_batch_splitting. With the "
-          "batch_padding_policy BATCH_DOWN, a batch gives rows back, instead of being padded, if "
-          "whole executions then remain in it. No execution has a low priority, so low_priority_* "
-          "and mixed_priority_policy change nothing; without the costs of a TPU, "
-          "MINIMIZE_TPU_COST_PER_REQUEST pads as PAD_UP does.",
+          "Joins the rows of concurrent executions of nodes with the same container, shared_name "
+          "and batching_queue as Batch does, calls f once for all of them, and returns to each "
+          "execution its rows of the results. All results of f must have as many rows as its "
+          "arguments. The captured tensors are those of one of the executions. An execution with "
+          "more rows than the largest of allowed_batch_sizes is split if "
+          "enable_large_batch_splitting. With the batch_padding_policy BATCH_DOWN, a batch returns "
+          "rows to the queue, instead of being padded, if only complete executions then remain in "
+          "the batch. No execution has a low priority, so low_priority_* and mixed_priority_policy "
+          "change nothing; without the costs of a TPU, MINIMIZE_TPU_COST_PER_REQUEST pads as "
+          "PAD_UP does.",
       .inputs = {{"in_tensors", List("Tin")}, {"captured_tensors", List("Tcaptured")}},
       .outputs = {{"out_tensors", List("Tout")}},
       .attrs = {{"f", Functions{}},

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using Results = StatusOr<std::vector<Tensor>>;
 using Sizes = std::vector<int64_t>;
 
-// Runs the functions at the same time and returns what each returned.
+// Runs the functions at the same time and returns their results.
 std::vector<Results> Together(const std::vector<std::function<Results()>>& steps) {
   std::vector<Results> results(steps.size(), Internal("not run"));
   std::vector<std::unique_ptr<Thread>> threads;
@@ -85,8 +85,8 @@ class BatchOpsTest : public testing::Test {
 };
 
 TEST_F(BatchOpsTest, OneStepGetsTheBatchAndAllGetTheirRowsBack) {
-  // Each step doubles what it got from Batch, takes its rows, and differentiates with a gradient of
-  // ten times its rows.
+  // Each step doubles the rows that Batch returned to it, gets its own rows from Unbatch, and calls
+  // UnbatchGrad with a gradient of ten times its rows.
   const auto step = [&](std::vector<float> rows) -> std::function<Results()> {
     return [this, rows]() -> Results {
       ASSIGN_OR_RETURN(const std::vector<Tensor> batch, Batch({Column(rows)}).Run());

@@ -17,7 +17,7 @@ struct BatchOptions {
   int64_t request_rows_max = 1;  // maximum rows of one execution of a node
   int64_t waiting_max = 1;       // maximum number of batches that wait in each queue
   int64_t timeout_ns = 0;        // how long a batch waits for more rows
-  std::vector<int64_t> allowed;  // sizes to which batches are padded, increasing; empty: all
+  std::vector<int64_t> allowed;  // sizes to which batches are padded, increasing; empty: any size
   bool split = false;            // true: an execution's rows may be spread over several batches
   // True: a batch gives rows back to the queue if that leaves it with an allowed size.
   bool batch_down = false;
@@ -29,7 +29,7 @@ struct BatchOptions {
 
   // Reads the attributes that both ops have. InvalidArgument names the attribute that is wrong.
   static StatusOr<BatchOptions> Read(const KernelInit& node);
-  // Reads also the attributes that only BatchFunction has.
+  // Like Read, and also reads the attributes that only BatchFunction has.
   static StatusOr<BatchOptions> ReadForFunction(const KernelInit& node);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins tensors along dimension 0, and cuts them again.
+// Joins tensors along dimension 0, and copies rows out of tensors.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,19 @@
 
 namespace penstock {
 
-// Returns the rows of all `parts`, followed by copies of `padding`, a tensor of one row, until
-// there are `rows` of them; without `padding`, by zeros. InvalidArgument unless all rows have the
+// Returns a tensor of `rows` rows: the rows of all `parts`, followed by copies of `padding`, a
+// tensor of one row, or by zeros if `padding` is null. InvalidArgument unless all rows have the
 // same type and shape. REQUIRES: there is at least one part, and the parts have at most `rows` rows
-// together.
+// in total.
 StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts, int64_t rows,
                           const Tensor* padding = nullptr);
 
-// Returns a copy of rows [begin, end), which does not keep the rest of `whole` in memory.
+// Returns rows [begin, end) of `whole`: `whole` itself if these are all of its rows, else a copy,
+// which does not keep the other rows in memory.
 StatusOr<Tensor> CopyRows(const Tensor& whole, int64_t begin, int64_t end);
 
-// Joins the results that a request has from each of its parts.
+// Sets `*results`, which must be empty, to the results of a request. parts[p][i] has the rows of
+// result i that part p contributes.
 Status JoinParts(std::vector<std::vector<Tensor>> parts, std::vector<Tensor>* results);
 
 }  // namespace penstock

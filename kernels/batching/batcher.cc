@@ -14,9 +14,10 @@ bool SameRowShape(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape().dims().subspan(1) == b.shape().dims().subspan(1);
 }
 
-bool Fit(const Batcher::Request& a, const Batcher::Request& b) {
-  return a.work->Fits(*b.work) && std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(),
-                                             b.inputs.end(), SameRowShape);
+bool CanShareBatch(const Batcher::Request& a, const Batcher::Request& b) {
+  return a.work->CanShareBatch(*b.work) &&
+         std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(),
+                    SameRowShape);
 }
 
 }  // namespace
@@ -54,11 +55,11 @@ void Batcher::Add(std::shared_ptr<Request> request) {
   Finish(std::move(outcome));
 }
 
-int64_t Batcher::Room(const Request& request, const Queue& queue) const {
+int64_t Batcher::RowsThatFit(const Request& request, const Queue& queue) const {
   if (queue.empty()) return -1;
   const Batch& open = *queue.back();
   const int64_t room = options_.rows_max - open.rows;
-  if (!Fit(*open.parts.back().request, request)) return -1;
+  if (!CanShareBatch(*open.parts.back().request, request)) return -1;
   if (options_.split) return room > 0 ? std::min(room, request.rows) : -1;
   return request.rows <= room ? request.rows : -1;
 }
@@ -72,7 +73,7 @@ Status Batcher::Enqueue(const RequestPtr& request) {
   const auto found = queues_.find(request->queue);
   static const Queue& none = *new Queue;
   const Queue& queue = found == queues_.end() ? none : found->second;
-  const int64_t room = Room(*request, queue);
+  const int64_t room = RowsThatFit(*request, queue);
   const int64_t left = request->rows - std::max<int64_t>(room, 0);
   const int64_t added =
       room < 0 && left == 0 ? 1 : (left + options_.rows_max - 1) / options_.rows_max;
@@ -95,7 +96,7 @@ void Batcher::Place(const RequestPtr& request, Queue* queue) {
   int64_t begin = 0;
   do {
     int64_t rows = request->rows - begin;
-    const int64_t room = Room(*request, *queue);
+    const int64_t room = RowsThatFit(*request, *queue);
     if (room < 0) {
       queue->push_back(std::make_shared<Batch>());
       queue->back()->opened_ns = env_.NowNanos();
@@ -151,8 +152,8 @@ Batcher::BatchPtr Batcher::TakeFront(Queue* queue) {
   return batch;
 }
 
-// Keeps the first parts, if they make up the largest allowed size below the number of rows, and
-// returns the others to the front of the queue.
+// If the first parts of the batch have together the largest allowed size below the number of its
+// rows, returns the other parts to the front of the queue.
 void Batcher::BatchDown(const BatchPtr& batch, Queue* queue) {
   const auto above =
       std::upper_bound(options_.allowed.begin(), options_.allowed.end(), batch->rows);

@@ -57,7 +57,7 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
     Cancellation::Token token = 0;
     bool registered = false, ended = false;
     Status status;  // not OK if the request has failed
-    // The batches that hold parts of it and have not ended.
+    // The batches that hold parts of this request and have not ended.
     std::vector<std::shared_ptr<Batch>> batches;
     std::vector<std::vector<Tensor>> results;  // the results of each part
     size_t parts_left = 0;
@@ -66,7 +66,7 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   // Rows [begin, begin + rows) of a request.
   struct Part {
     std::shared_ptr<Request> request;
-    int index = 0;  // among the request's parts
+    int index = 0;  // index of this part in its request
     int64_t begin = 0, rows = 0;
     Tensor Rows(int input) const { return request->inputs[input].Slice(begin, begin + rows); }
   };
@@ -82,7 +82,8 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
     size_t alive = 0;  // while the batch runs: the number of parts whose requests have not failed
   };
 
-  // `threads` and `env` must outlive all requests and the Batcher. ResourceExhausted: Alarm::Make.
+  // `threads` and `env` must outlive all requests and the Batcher. ResourceExhausted as from
+  // Alarm::Make.
   static StatusOr<std::shared_ptr<Batcher>> Make(std::string name, BatchOptions options,
                                                  Scheduler& threads, Env& env);
 
@@ -90,7 +91,8 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   // Unavailable if max_enqueued_batches batches wait already, Cancelled if the Batcher was dropped,
   // the cancellation's status, or the error of the work.
   void Add(std::shared_ptr<Request> request) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends the work of a batch. `results` has the results of each part, if the status is OK.
+  // Ends a batch; the BatchWork calls it. If the status is OK, results[p] has the results of part
+  // p.
   void End(const std::shared_ptr<Batch>& batch, const Status& status,
            std::vector<std::vector<Tensor>> results) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -104,11 +106,12 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   using RequestPtr = std::shared_ptr<Request>;
   using BatchPtr = std::shared_ptr<Batch>;
   using Queue = std::deque<BatchPtr>;  // the last one is open for more rows
-  // The actions that follow from a change. The caller runs them after releasing the lock.
+  // The requests and batches that a change has ended or started. The caller delivers, runs and
+  // cancels them after it has released the lock.
   struct Outcome {
     std::vector<RequestPtr> ended;
     std::vector<BatchPtr> started, cancelled;
-    Status why;  // of `cancelled`
+    Status why;  // the status with which the batches in `cancelled` end
   };
 
   Batcher(std::string name, BatchOptions options, Scheduler& threads, Env& env)
@@ -116,9 +119,10 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
 
   Status Enqueue(const RequestPtr& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Place(const RequestPtr& request, Queue* queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns how many rows of `request` the open batch of `queue` takes; -1 if there is no open
-  // batch, or it is full.
-  int64_t Room(const Request& request, const Queue& queue) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns how many rows of `request` fit into the open batch of `queue`; -1 if there is no open
+  // batch, or if it is full.
+  int64_t RowsThatFit(const Request& request, const Queue& queue) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsReady(const Queue& queue, int64_t now_ns) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Starts the batches that are ready, the oldest first, and sets the alarm for the next one.
   void StartReady(Outcome* outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -137,7 +141,7 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   Env& env_;
   std::unique_ptr<Alarm> alarm_;
   mutable Mutex mu_;  // locked before the mutex of a Cancellation
-  std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mu_);  // without empty ones
+  std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mu_);  // has no empty queues
   std::vector<BatchPtr> running_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
@@ -146,9 +150,9 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
 class BatchWork {
  public:
   virtual ~BatchWork() = default;
-  // Returns whether requests with this work and requests with `other` may share a batch. The work
-  // of the batch's last request then processes the whole batch.
-  virtual bool Fits(const BatchWork& other) const = 0;
+  // Returns whether requests with this work and requests with the work `other` may share a batch.
+  // The work of the last request of a batch processes the whole batch.
+  virtual bool CanShareBatch(const BatchWork& other) const = 0;
   // Starts the work, on the pool. It must end with one call of batcher->End(batch, ...), on any
   // thread, and soon after batch->cancellation is cancelled.
   virtual void Run(std::shared_ptr<Batcher> batcher,

@@ -2,7 +2,7 @@
 //
 // BatcherKernel: the base of the kernels of Batch and BatchFunction: finds the Batcher that nodes
 // with the same container and shared_name share, and makes the request of one execution.
-// SharedName: where the resource of a node is.
+// SharedName: the container and the name of the resource that a node uses.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,8 @@ namespace penstock {
 
 struct SharedName {
   std::string container, name;
-  // A node without a shared_name has a resource of its own, in each session.
+  // Reads container and shared_name. A node without a shared_name has a resource of its own in each
+  // session.
   Status Init(const KernelInit& node);
 };
 
@@ -26,10 +27,10 @@ class BatcherKernel : public AsyncKernel {
   Status InitShared(const KernelInit& node);
   StatusOr<std::shared_ptr<Batcher>> FindBatcher(const KernelContext& ctx,
                                                  const BatchOptions& options) const;
-  // Returns a request of the first `num_inputs` inputs; its `deliver` sets the outputs and calls
-  // `done`. InvalidArgument unless all inputs have equally many rows.
+  // Returns a request with the first `num_inputs` inputs. InvalidArgument unless all of them have
+  // the same number of rows.
   StatusOr<std::shared_ptr<Batcher::Request>> MakeRequest(KernelContext& ctx, int num_inputs) const;
-  // Adds the request; `done` is called at its end.
+  // Adds the request to the batcher. When the request ends, sets the outputs and calls `done`.
   static void AddTo(Batcher& batcher, std::shared_ptr<Batcher::Request> request, KernelContext& ctx,
                     Done done);
 

@@ -23,7 +23,8 @@ using ::testing::UnorderedElementsAre;
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kStart = 1'000'000'000;  // of the simulated clock
 
-// A clock and threads, on which `body` runs; then everything must have ended.
+// Runs `body` with a simulated clock and simulated threads; afterwards all operations and threads
+// must have ended.
 void Simulate(const std::function<void(SimScheduler&, SimEnv&)>& body) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SimScheduler threads({.seed = seed});
@@ -33,8 +34,8 @@ void Simulate(const std::function<void(SimScheduler&, SimEnv&)>& body) {
   }
 }
 
-// Notes the rows of each batch. The results are the inputs. Each batch takes `cost_ns`, or until it
-// is cancelled.
+// Records the rows of each batch; the results are the inputs. A batch takes `cost_ns`, or less if
+// it is cancelled.
 struct Log {
   std::vector<std::string> batches;
   int64_t cost_ns = 0;
@@ -43,7 +44,7 @@ struct Log {
 class Echo final : public BatchWork {
  public:
   Echo(SimScheduler& threads, Log& log, int kind = 0) : threads_(threads), log_(log), kind_(kind) {}
-  bool Fits(const BatchWork& other) const override {
+  bool CanShareBatch(const BatchWork& other) const override {
     return static_cast<const Echo&>(other).kind_ == kind_;
   }
   void Run(std::shared_ptr<Batcher> batcher, std::shared_ptr<Batcher::Batch> batch) const override {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowExchange: hands tensors from step to step, by the ids that Batch gave to its executions.
+// RowExchange: passes tensors from one step to another. A tensor is identified by the id that Batch
+// gave to one of its executions.
 //
-// Tensors that no step takes are dropped after a time, and their number is limited. Thread-safe.
-// Actions in a StateLog: "put", "take".
+// Tensors that no step takes are dropped after the time that Put got, and the number of tensors is
+// limited. Thread-safe. Actions in a StateLog: "put", "take".
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,13 @@ class RowExchange final : public Blocking {
   using Receive = absl::AnyInvocable<void(std::vector<Tensor>) &&>;
   static constexpr int64_t kTensorsMax = 1 << 16;
 
-  // `type` must never be freed. `threads` and `env` must outlive the exchange.
-  // ResourceExhausted: Alarm::Make.
+  // `type` must never be freed. `threads` and `env` must outlive the exchange. ResourceExhausted as
+  // from Alarm::Make.
   static StatusOr<std::shared_ptr<RowExchange>> Make(const char* type, std::string name,
                                                      Scheduler& threads, Env& env);
 
   // Keeps the tensors under their ids for `keep_ns`. InvalidArgument if a tensor with one of the
-  // ids is there already; ResourceExhausted if there are kTensorsMax tensors.
+  // ids is there already; ResourceExhausted if there would be more than kTensorsMax tensors.
   Status Put(std::vector<std::pair<int64_t, Tensor>> tensors, int64_t keep_ns,
              const UpdateOrigin& origin);
   // Waits for the tensors of all `ids`, and takes them. DeadlineExceeded if they are not there
@@ -53,7 +54,7 @@ class RowExchange final : public Blocking {
   RowExchange(const char* type, std::string name, Env& env)
       : Blocking(type, std::move(name), 1, Order::kAnyOrder), env_(env) {}
   void OnAlarm();
-  // Returns when `ns` from now have passed.
+  // Returns the time that is `ns` nanoseconds from now, as Env::NowNanos() counts.
   int64_t After(int64_t ns) const;
   void DropExpired(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unbatch: hands the rows of a batch out to the steps whose rows Batch joined; UnbatchGrad: joins
-// the gradients of these steps again.
+// Unbatch: distributes the rows of a batch to the steps whose rows Batch joined; UnbatchGrad: joins
+// the gradients of these steps.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -165,8 +165,8 @@ class UnbatchGradKernel final : public ExchangeKernel {
                   ContinueOnPool(ctx.threads(), Done(std::move(join))));
   }
 
-  // Sets the output without rows, unless this step has the batch; then returns the ids of all its
-  // steps.
+  // If this step has the batch, returns the ids of all executions of the batch in `*ids`. Otherwise
+  // sets the output to a tensor without rows.
   static Status PutGradient(KernelContext& ctx, RowExchange& exchange, std::vector<int64_t>* ids) {
     const Tensor& gradient = ctx.input(2);
     RETURN_IF_ERROR(CheckRank("original_input", ctx.input(0)));
@@ -218,10 +218,10 @@ std::vector<Gradient> UnbatchGradient(const GradientScope& g) {
 OP(Unbatch) {
   return {
       .doc =
-          "Returns this step's rows of a batch that Batch has joined. Takes them from the step "
-          "that has the batch; waits for it up to timeout_micros, then fails with "
-          "DeadlineExceeded. That step passes the rows on by container and shared_name; rows that "
-          "nobody takes within timeout_micros are dropped.",
+          "Returns this step's rows of a batch that Batch has joined. The step that has the batch "
+          "passes them to the nodes with the same container and shared_name. Waits up to "
+          "timeout_micros for them, then fails with DeadlineExceeded. Rows that no step takes "
+          "within timeout_micros are dropped.",
       .inputs = {{"batched_tensor", "T"}, {"batch_index", "int64"}, {"id", "int64"}},
       .outputs = {{"unbatched_tensor", "T"}},
       .types = {{"T", kAnyType}},

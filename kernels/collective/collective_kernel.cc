@@ -24,12 +24,11 @@ Status IntInput(KernelContext& ctx, int i, const char* name, int64_t* value) {
   return OkStatus();
 }
 
-OpDef Common(std::string doc, DTypes types) {
+OpDef CommonOpDef(std::string doc, DTypes types) {
   return {.doc = StrCat(doc,
-                        " `timeout_seconds`: the limit of each execution, which then ends with "
-                        "DeadlineExceeded and says which ranks it waits for; 0: ten minutes until "
-                        "all ranks of the group have come for the first time, and none after "
-                        "that."),
+                        " `timeout_seconds` limits the time of each execution: DeadlineExceeded "
+                        "names the ranks that are missing. 0: ten minutes until all ranks of the "
+                        "group have taken part for the first time, and no limit after that."),
           .outputs = {{"data", "T"}},
           .types = {{"T", std::move(types)}},
           .stateful = true,
@@ -40,14 +39,14 @@ OpDef Common(std::string doc, DTypes types) {
 }  // namespace
 
 OpDef CollectiveOp(std::string doc, DTypes types) {
-  OpDef op = Common(std::move(doc), std::move(types));
+  OpDef op = CommonOpDef(std::move(doc), std::move(types));
   op.attrs = {{"group_size", Ints{}}, {"group_key", Ints{}}, {"instance_key", Ints{}}};
   op.attrs.insert(op.attrs.end(), kCommonAttrs.begin(), kCommonAttrs.end());
   return op;
 }
 
 OpDef CollectiveOpV2(std::string doc, DTypes types) {
-  OpDef op = Common(std::move(doc), std::move(types));
+  OpDef op = CommonOpDef(std::move(doc), std::move(types));
   op.attrs = kCommonAttrs;
   return op;
 }
@@ -118,8 +117,8 @@ Status CollectiveKernel::Prepare(KernelContext& ctx, CollectiveCall* call) {
     return InvalidArgument("group_size=", call->group_size, ": must be between 1 and ", kRanksMax);
   }
   call->device = ctx.device_name();
-  // Outside of loops frame and iteration are 0. Inside a loop, the frame is the same on all ranks
-  // that run it.
+  // Outside of loops, frame and iteration are 0. Inside a loop, all ranks that run the loop compute
+  // the same frame.
   call->iteration = static_cast<int64_t>(ctx.frame() * 0x9e3779b97f4a7c15u + ctx.iteration());
   call->timeout_seconds = timeout_seconds_;
   call->cancellation = ctx.step().cancellation;

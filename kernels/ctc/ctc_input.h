@@ -30,8 +30,8 @@ struct CtcInput {
 Status OutputLabels(KernelContext& ctx, const std::vector<std::vector<int64_t>>& labels, int first,
                     int stride);
 
-// Shape function: sets the shapes of `paths` such sparse matrices and of the log probabilities
-// [batch, paths] that follow them.
+// Shape function: sets the shapes of the outputs of a decoder: `paths` sparse matrices of labels,
+// and then the log probabilities [batch, paths].
 Status DecoderShape(ShapeScope& s, int paths);
 
 }  // namespace penstock

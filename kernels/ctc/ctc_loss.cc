@@ -18,17 +18,17 @@
 namespace penstock {
 namespace {
 
-// The labels of one sequence with blanks before, between and after them. An index into this list is
-// a state of the alignment.
-using Spelling = std::vector<int64_t>;
+// The labels of one sequence. For an Aligner, blanks are inserted before, between and after the
+// labels; an index into that sequence is a state of the alignment.
+using LabelSequence = std::vector<int64_t>;
 
 class Aligner {
  public:
   // `log_y`: [time, classes] log probabilities. `merge`: repeated labels without a blank between
   // them count as one.
-  Aligner(const Spelling& spelling, const std::vector<double>& log_y, int64_t time, int64_t classes,
-          int64_t blank, bool merge)
-      : l_(spelling), log_y_(log_y), time_(time), classes_(classes), blank_(blank), merge_(merge) {}
+  Aligner(const LabelSequence& labels, const std::vector<double>& log_y, int64_t time,
+          int64_t classes, int64_t blank, bool merge)
+      : l_(labels), log_y_(log_y), time_(time), classes_(classes), blank_(blank), merge_(merge) {}
 
   // Returns the log probability of the labels. Sets `occupancy` to [time, classes]: the log
   // probability of the alignments that have this class at this step.
@@ -50,7 +50,8 @@ class Aligner {
  private:
   int64_t states() const { return static_cast<int64_t>(l_.size()); }
   double LogY(int64_t t, int64_t u) const { return log_y_[t * classes_ + l_[u]]; }
-  // Return whether an alignment may stay in state u (MayStay), or go from u - 2 to u.
+  // Return whether an alignment may stay in state u (MayStay), or go from state u - 2 to state u
+  // (MaySkip).
   bool MayStay(int64_t u) const { return merge_ || l_[u] == blank_; }
   bool MaySkip(int64_t u) const {
     return u > 1 && l_[u] != blank_ && !(merge_ && l_[u] == l_[u - 2]);
@@ -91,7 +92,7 @@ class Aligner {
     return beta;
   }
 
-  const Spelling& l_;
+  const LabelSequence& l_;
   const std::vector<double>& log_y_;
   const int64_t time_, classes_, blank_;
   const bool merge_;
@@ -106,27 +107,29 @@ class CtcLossBase : public Kernel {
     return node.Attr("ignore_longer_outputs_than_inputs", &ignore_longer_);
   }
 
-  // Returns the spelling of each sequence; an empty one if the sequence has too few steps and is to
-  // be ignored. InvalidArgument if labels are wrong or missing, or if there are too few steps.
-  StatusOr<std::vector<Spelling>> Spellings(const KernelContext& ctx, const CtcInput& in) const {
-    ASSIGN_OR_RETURN(const std::vector<Spelling> given, Labels(ctx, in.batch));
-    std::vector<Spelling> spellings(in.batch);
+  // Returns the labels of each sequence with blanks before, between and after them; an empty
+  // sequence if it has too few steps and is ignored. InvalidArgument if labels are wrong or
+  // missing, or if there are too few steps.
+  StatusOr<std::vector<LabelSequence>> SequencesWithBlanks(const KernelContext& ctx,
+                                                           const CtcInput& in) const {
+    ASSIGN_OR_RETURN(const std::vector<LabelSequence> given, Labels(ctx, in.batch));
+    std::vector<LabelSequence> sequences(in.batch);
     for (int64_t b = 0; b < in.batch; ++b) {
       if (given[b].empty()) return InvalidArgument("Labels length is zero in batch ", b);
-      ASSIGN_OR_RETURN(const Spelling labels, NormalizedLabels(given[b], b, in.classes));
+      ASSIGN_OR_RETURN(const LabelSequence labels, NormalizedLabels(given[b], b, in.classes));
       if (static_cast<int64_t>(labels.size()) > in.lengths[b]) {
         if (ignore_longer_) continue;
         return InvalidArgument("Not enough time for target transition sequence (required: ",
                                labels.size(), ", available: ", in.lengths[b], ") in batch ", b,
                                "; ignore_longer_outputs_than_inputs would give it a loss of 0");
       }
-      spellings[b].push_back(Blank(in.classes));
+      sequences[b].push_back(Blank(in.classes));
       for (int64_t label : labels) {
-        spellings[b].push_back(label);
-        spellings[b].push_back(Blank(in.classes));
+        sequences[b].push_back(label);
+        sequences[b].push_back(Blank(in.classes));
       }
     }
-    return spellings;
+    return sequences;
   }
 
   int64_t Blank(int64_t classes) const { return first_is_blank_ ? 0 : classes - 1; }
@@ -135,14 +138,14 @@ class CtcLossBase : public Kernel {
  private:
   // Returns the rows of the sparse matrix of labels. InvalidArgument if its indices are out of
   // range or not in order.
-  static StatusOr<std::vector<Spelling>> Labels(const KernelContext& ctx, int64_t batch) {
+  static StatusOr<std::vector<LabelSequence>> Labels(const KernelContext& ctx, int64_t batch) {
     const Tensor &indices = ctx.input(1), &values = ctx.input(2);
     if (indices.rank() != 2 || indices.dim(1) != 2 || values.rank() != 1 ||
         values.dim(0) != indices.dim(0)) {
       return InvalidArgument("labels must be n indices [n, 2] and n values, have shapes ",
                              indices.shape().ToString(), " and ", values.shape().ToString());
     }
-    std::vector<Spelling> labels(batch);
+    std::vector<LabelSequence> labels(batch);
     const int64_t* index = indices.data<int64_t>();
     for (int64_t i = 0; i < values.dim(0); ++i, index += 2) {
       if (index[0] < 0 || index[0] >= batch || index[1] < 0) {
@@ -160,8 +163,9 @@ class CtcLossBase : public Kernel {
 
   // Returns the labels without trailing classes that mean "no label" and, if the attributes say so,
   // without repetitions. InvalidArgument if a label is negative, or follows "no label".
-  StatusOr<Spelling> NormalizedLabels(const Spelling& given, int64_t b, int64_t classes) const {
-    Spelling labels;
+  StatusOr<LabelSequence> NormalizedLabels(const LabelSequence& given, int64_t b,
+                                           int64_t classes) const {
+    LabelSequence labels;
     bool ended = false;
     for (size_t i = 0; i < given.size(); ++i) {
       const int64_t label = given[i];
@@ -193,7 +197,7 @@ class CtcLossKernel final : public CtcLossBase {
     for (int32_t length : lengths.flat<int32_t>()) {
       if (length < 0) return InvalidArgument("sequence_length is ", length, ", must not be < 0");
     }
-    ASSIGN_OR_RETURN(const std::vector<Spelling> spellings, Spellings(ctx, in));
+    ASSIGN_OR_RETURN(const std::vector<LabelSequence> sequences, SequencesWithBlanks(ctx, in));
     Tensor *loss, *gradient;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape({in.batch}), &loss));
     RETURN_IF_ERROR(ctx.Allocate(1, ctx.input(0).shape(), &gradient));
@@ -204,14 +208,14 @@ class CtcLossKernel final : public CtcLossBase {
     const double one_ns = 20.0 * static_cast<double>(in.time * in.classes);
     ctx.threads().ParallelFor(in.batch, one_ns, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
-        if (spellings[b].empty() || in.lengths[b] == 0) continue;
-        loss->mutable_data<T>()[b] = One(in, spellings[b], b, x, d);
+        if (sequences[b].empty() || in.lengths[b] == 0) continue;
+        loss->mutable_data<T>()[b] = One(in, sequences[b], b, x, d);
       }
     });
     return OkStatus();
   }
 
-  T One(const CtcInput& in, const Spelling& spelling, int64_t b, const T* x, T* d) const {
+  T One(const CtcInput& in, const LabelSequence& labels, int64_t b, const T* x, T* d) const {
     const int64_t time = in.lengths[b];
     std::vector<double> log_y(time * in.classes), occupancy;
     for (int64_t t = 0; t < time; ++t) {
@@ -224,7 +228,7 @@ class CtcLossKernel final : public CtcLossBase {
       }
     }
     const double log_p =
-        Aligner(spelling, log_y, time, in.classes, Blank(in.classes), merge_).Run(&occupancy);
+        Aligner(labels, log_y, time, in.classes, Blank(in.classes), merge_).Run(&occupancy);
     // If no alignment yields the labels, the gradient is that of the softmax alone.
     for (int64_t t = 0; t < time; ++t) {
       for (int64_t c = 0; c < in.classes; ++c) {
@@ -286,8 +290,9 @@ OpDef LossDef(const char* doc, const char* type) {
 
 OP(CTCLoss) {
   return LossDef(
-      "-log of the probability of each label sequence under logits [time, batch, "
-      "classes], of which the last class is the blank; and its gradient for them.",
+      "Returns, for each label sequence, the negative logarithm of its probability given the "
+      "logits [time, batch, classes], and the gradient of this loss for the logits. The last class "
+      "is the blank.",
       "T");
 }
 KERNEL(CTCLoss, CtcLossKernel, float, double);

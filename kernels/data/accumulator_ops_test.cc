@@ -74,7 +74,7 @@ TEST(Accumulators, MeanOfWhatIsNotStale) {
     EXPECT_EQ(a.Num(), 2);
     EXPECT_EQ(a.Take(2), "float[2] 2 3.5");
     EXPECT_EQ(a.Num(), 0);
-    // Dropped, because the gradient belongs to the step before.
+    // The accumulator drops the gradient, because it belongs to an earlier step.
     EXPECT_TRUE(a.Apply(0, V({3, 5})).ok());
     EXPECT_EQ(a.Num(), 0);
     EXPECT_TRUE(a.Apply(1, Tensor::Of<float>({1, 2}, {3, 5})).ok());  // the shape may be new
@@ -123,8 +123,8 @@ TEST(Accumulators, RowsByIndex) {
   EXPECT_EQ(a.Take(1), "int64[0]; float[0,2]; int64[2] 4 2");
 }
 
-// TensorFlow's SyncReplicasOptimizer declares every sparse accumulator with a scalar shape,
-// whatever the shape of its rows.
+// TensorFlow's SyncReplicasOptimizer declares every sparse accumulator with the shape of a scalar,
+// even if its rows are vectors.
 TEST(Accumulators, RowsOfAScalarAreOfAnyShape) {
   TestAccumulator a("Sparse", DType::kFloat, PartialShape::Scalar());
   EXPECT_TRUE(a.ApplyRows(0, {1}, Tensor::Of<float>({1, 2}, {1, 2}), {4, 2}).ok());

@@ -33,7 +33,7 @@ class Barrier::TakeOperation final : public Operation {
       if (options_.allow_small_batch) {
         wanted = std::min(wanted, options_.wait_for_incomplete ? total : ready);
       }
-      if (wanted == 0 || total < wanted) return NeverEnough(total);
+      if (wanted == 0 || total < wanted) return TooFewElements(total);
     }
     if (ready < wanted) return Progress::kNone;
     taken_ = barrier_.TakeReady(wanted, origin());
@@ -42,7 +42,7 @@ class Barrier::TakeOperation final : public Operation {
   Status Deliver() override { return std::move(receive_)(std::move(taken_)); }
 
  private:
-  Status NeverEnough(int64_t total) const {
+  Status TooFewElements(int64_t total) const {
     return OutOfRange("Barrier '", barrier_.name(),
                       "' is closed and has insufficient elements (requested ", count_,
                       ", total size ", total, ")");

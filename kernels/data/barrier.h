@@ -28,9 +28,9 @@ class Barrier final : public Blocking {
     std::vector<PartialShape> shapes;
     bool operator==(const Spec&) const = default;
   };
-  // Receives tuples of the form {index, key, component 0, ...}. The index is that of the insertion
-  // that began the tuple. Indices count only insertions that begin a tuple; they start at the least
-  // int64.
+  // Receives tuples of the form {index, key, component 0, ...}. The index is the number of the
+  // insertion that began the tuple. Indices count only insertions that begin a tuple; they start at
+  // the least int64.
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
   struct TakeOptions {
     // If `allow_small_batch` and the barrier is closed with fewer tuples than `count`, Take returns

@@ -52,7 +52,7 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
 
     // Does as much of the operation as the state allows. kNone: the state did not change. An error
     // ends the operation. REQUIRES: the caller holds the resource's mu_. Overriding functions call
-    // AssertHeld, because the thread-safety analysis does not know the mutex here.
+    // AssertHeld, because the thread-safety analysis cannot name the mutex here.
     virtual StatusOr<Progress> Try() = 0;
     // Puts back the elements that the operation has taken, because it will not complete. REQUIRES:
     // the caller holds the resource's mu_.

@@ -54,8 +54,8 @@ class DenseSum final : public GradientSum {
     Tensor& values = gradient.values;
     if (!shape_.Compatible(values.shape())) return ShapeMismatch(shape_, values.shape());
     if (count_ == 0) {
-      // Uses the buffer of `values` for the sum, unless another reference or another library owns
-      // it.
+      // Uses the buffer of `values` for the sum, unless another tensor shares the buffer or another
+      // library owns it.
       if (values.unique() && values.buffer()->allocator() != nullptr) {
         sum_ = std::move(values);
       } else {

@@ -3,8 +3,8 @@
 // HandleKernel: the kernel of an op that finds or creates a resource and outputs its handle, either
 // as a resource handle or as a TensorFlow 1 ref edge.
 //
-// Nodes with the same shared_name share a resource. Without a shared_name the resource belongs to
-// the node alone; on a server, to the node in one session (core/op/private_attrs.h).
+// Nodes with the same shared_name share a resource. Without a shared_name, only this node uses the
+// resource; on a server, only this node in one session (core/op/private_attrs.h).
 //
 // Threads: concurrent steps may call Compute of one kernel; they get the same resource.
 #pragma once
@@ -44,7 +44,7 @@ class HandleKernel : public Kernel {
 };
 
 // Returns the resource whose handle is input i, as type R. InvalidArgument unless the input is one
-// handle; errors of ResolveHandleAs.
+// handle; otherwise errors as from ResolveHandleAs.
 template <class R>
 StatusOr<std::shared_ptr<R>> ResourceInput(const KernelContext& ctx, int i) {
   const Tensor& input = ctx.input(i);
@@ -58,7 +58,7 @@ StatusOr<std::shared_ptr<R>> ResourceInput(const KernelContext& ctx, int i) {
 inline Caller CallerOf(const KernelContext& ctx) { return {ctx.step().cancellation, ctx.origin()}; }
 
 // InvalidArgument, with TensorFlow's text, unless the node's timeout_ms is -1. (The step's deadline
-// limits how long it waits.)
+// limits how long the node waits.)
 Status RequireNoTimeout(const KernelInit& node);
 
 // Shape functions of ops that output a handle: a scalar, or the two strings of a ref edge.

@@ -143,8 +143,8 @@ class MutexLockKernel final : public AsyncKernel {
 
  private:
   // Returns a Done that runs `done` on the pool. The continuation of the next waiter must not run
-  // where the last copy of a lock is dropped, because that may be under a lock of a queue or of an
-  // executor.
+  // on the stack of the code that drops the last copy of a lock, because that code may hold the
+  // mutex of a queue or of an executor.
   static Done ContinueOnPool(Scheduler& threads, Done done) {
     return Done([&threads, done = std::move(done)](Status status) mutable {
       threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {
@@ -154,7 +154,7 @@ class MutexLockKernel final : public AsyncKernel {
   }
 };
 
-// Control edges make the nodes of the critical section run before this node.
+// This node runs after the nodes of the critical section, because it has control edges from them.
 class ConsumeMutexLockKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

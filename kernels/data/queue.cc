@@ -45,7 +45,7 @@ Status QueueSpec::CheckSame(const QueueSpec& wanted, string_view name) const {
   if (repeatable != wanted.repeatable) {
     return Differs(name, kRepeatableAttr, repeatable, wanted.repeatable);
   }
-  // A node without seeds accepts any seeds.
+  // A node without seeds accepts a queue with any seeds.
   if ((wanted.seed != 0 || wanted.seed2 != 0) && (seed != wanted.seed || seed2 != wanted.seed2)) {
     return Differs(name, "seeds", StrCat("(", seed, ", ", seed2, ")"),
                    StrCat("(", wanted.seed, ", ", wanted.seed2, ")"));

@@ -42,8 +42,9 @@ struct QueueSpec {
   // random depend on their order and the seeds, not on timing.
   bool repeatable = false;
 
-  // Returns true if elements leave by priority. Dequeue then waits until all its elements are
-  // there, because an element that comes later may have to leave first.
+  // Returns true if elements leave in the order of their priorities. Dequeue then waits until the
+  // queue has all elements that it needs, because an element that is added later may have to leave
+  // first.
   bool by_priority() const { return string_view(type) == "PriorityQueue"; }
   // Returns the number of elements that must remain in the queue while it is open.
   int64_t stay() const { return repeatable ? capacity - 1 : min_after_dequeue; }

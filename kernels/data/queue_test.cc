@@ -101,7 +101,8 @@ class Model {
     held_.insert(held_.begin(), op.outcome.taken.begin(), op.outcome.taken.end());
     op.outcome.taken.clear();
   }
-  // Does one elementary step of the first operation that can progress; returns false if none can.
+  // Does one elementary step of the first operation that can make progress; returns false if no
+  // operation can.
   bool Move() {
     if (!givers_.empty()) {
       Op& op = ops_[givers_.front()];
@@ -217,8 +218,8 @@ TEST(Queue, DoesWhatTheModelSays) {
   }
 }
 
-// Runs many threads at once. Checks that every element comes out once, that the elements of one
-// producer come out in order, and that every waiting operation is continued. Set
+// Runs many threads at once. Checks that every element is dequeued once, that the elements of one
+// producer are dequeued in order, and that every waiting operation continues. Set
 // PENSTOCK_QUEUE_OPERATIONS=10000000 for a long run.
 class Traffic {
  public:
@@ -307,7 +308,7 @@ class Traffic {
 int64_t PerProducer() {
   const char* const wanted = std::getenv("PENSTOCK_QUEUE_OPERATIONS");
   const int64_t operations = wanted != nullptr ? std::atoll(wanted) : 100'000;
-  return operations / Traffic::kProducers;  // each element counts as two operations, in and out
+  return operations / Traffic::kProducers;  // per element: one enqueue and one dequeue
 }
 
 TEST(Queue, LosesNothingAndNobodyUnderManyThreads) {

@@ -26,9 +26,9 @@ StatusOr<std::string> WorkIn(const Element& element) {
 
 }  // namespace
 
-class Reader::Turn final : public Operation {
+class Reader::TurnOperation final : public Operation {
  public:
-  Turn(Reader& reader, const Caller& caller, Done done)
+  TurnOperation(Reader& reader, const Caller& caller, Done done)
       : Operation(caller, std::move(done)), reader_(reader) {}
   StatusOr<Progress> Try() override {
     reader_.mu_.AssertHeld();
@@ -53,7 +53,7 @@ void Reader::Use(const Caller& caller, absl::AnyInvocable<void(Done) &&> body, D
       std::move(body)(std::move(ended));
     });
   });
-  Start(0, std::make_shared<Turn>(*this, caller, std::move(at_turn)));
+  Start(0, std::make_shared<TurnOperation>(*this, caller, std::move(at_turn)));
 }
 
 void Reader::EndTurn() {
@@ -140,7 +140,7 @@ void Reader::FinishWork() {
   work_finished_ = work_started_.load();
 }
 
-Reader::State Reader::Now() const {
+Reader::State Reader::CurrentState() const {
   State state{.work_started = work_started_,
               .work_finished = work_finished_,
               .records_produced = records_produced_};
@@ -152,15 +152,16 @@ Reader::State Reader::Now() const {
 }
 
 void Reader::RecordMove(const UpdateOrigin& origin) {
-  Changed(origin, "position",
-          [this] { return std::vector<Tensor>{Tensor::Scalar(EncodeReaderState(Now()))}; });
+  Changed(origin, "position", [this] {
+    return std::vector<Tensor>{Tensor::Scalar(EncodeReaderState(CurrentState()))};
+  });
 }
 
 void Reader::Save(State* state, const Caller& caller, Done done) {
   Use(
       caller,
       [self = shared(), state](Done ended) {
-        *state = self->Now();
+        *state = self->CurrentState();
         std::move(ended)(OkStatus());
       },
       std::move(done));

@@ -29,7 +29,7 @@ class Reader final : public Blocking {
   using Record = RecordSource::Record;
   struct State {
     int64_t work_started = 0, work_finished = 0, records_produced = 0;
-    std::string current_work;         // if work_started > work_finished
+    std::string current_work;         // valid if work_started > work_finished
     RecordSource::Position position;  // the position in current_work
   };
 
@@ -55,7 +55,7 @@ class Reader final : public Blocking {
   int64_t work_finished() const { return work_finished_.load(); }
 
  private:
-  class Turn;
+  class TurnOperation;
   struct Reading;
 
   // Waits for a turn, then calls `body` on a file thread. The turn ends when the body calls its
@@ -71,7 +71,7 @@ class Reader final : public Blocking {
   Status BeginWork(const std::string& work, const UpdateOrigin& origin);
   void FinishWork();
   Status RestoreNow(const State& state, const UpdateOrigin& origin);
-  State Now() const;
+  State CurrentState() const;
   void RecordMove(const UpdateOrigin& origin);
 
   const OpenSource open_;

@@ -24,8 +24,8 @@ Status SetScalar(KernelContext& ctx, T value) {
 
 class ReadKernelBase : public AsyncKernel {
  protected:
-  // Reads 1 to `count` records, passes them to `receive`, and calls `done` with its status or with
-  // the error.
+  // Reads 1 to `count` records, passes them to `receive`, and calls `done` with the status of
+  // `receive`, or with the error of reading.
   static void Read(KernelContext& ctx, int64_t count,
                    Status (*receive)(KernelContext&, std::vector<Record>&), Done done) {
     auto reader = ResourceInput<Reader>(ctx, 0);
@@ -70,13 +70,13 @@ class ReadUpToKernel final : public ReadKernelBase {
     }
     if (*count == 0) {
       std::vector<Record> none;
-      return std::move(done)(Many(ctx, none));
+      return std::move(done)(OutputRecords(ctx, none));
     }
-    Read(ctx, *count, Many, std::move(done));
+    Read(ctx, *count, OutputRecords, std::move(done));
   }
 
  private:
-  static Status Many(KernelContext& ctx, std::vector<Record>& records) {
+  static Status OutputRecords(KernelContext& ctx, std::vector<Record>& records) {
     const Shape shape({static_cast<int64_t>(records.size())});
     Tensor *keys = nullptr, *values = nullptr;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &keys));

@@ -46,7 +46,8 @@ class RecordInputKernel final : public AsyncKernel {
 
   bool WaitsForNodes() const override { return false; }
 
-  // Reads on a thread for files. After the batch, the thread reads ahead.
+  // Reads on a thread of Scheduler::files(). After it has returned the batch, the thread reads
+  // ahead.
   void ComputeAsync(KernelContext& ctx, Done done) override {
     ctx.threads().files().Schedule(
         [&ctx, batch = batch_, mixer = Mixer(ctx), done = std::move(done)]() mutable {

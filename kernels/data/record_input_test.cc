@@ -73,7 +73,7 @@ TEST_F(RecordInputTest, EachRecordComesOnceInEveryEpoch) {
       std::sort(records.begin(), records.end());
       EXPECT_EQ(records, all) << "buffer_max " << buffer_max;
     }
-    // Three files have only a few orders, so the same order may come twice.
+    // There are only six orders of three files, so two epochs may have the same order.
     EXPECT_GE(orders.size(), buffer_max == 1 ? 2u : 3u) << "buffer_max " << buffer_max;
   }
 }

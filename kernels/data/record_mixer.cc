@@ -33,10 +33,10 @@ void RecordMixer::Fill() {
   std::string record;
   while (waiting_ == 0) {
     MutexLock lock(mu_);
-    if (!error_.ok() || std::ssize(ahead_) >= options_.buffer_max - window_max()) return;
+    if (!error_.ok() || std::ssize(records_ahead_) >= options_.buffer_max - window_max()) return;
     const auto found = Read(&record);
     if (!found.ok() || !*found) return;
-    ahead_.push_back(std::move(record));
+    records_ahead_.push_back(std::move(record));
   }
 }
 
@@ -58,17 +58,19 @@ Status RecordMixer::TakeOne(std::string* record, Check check) {
 // Lists and shuffles the files of the next epoch. Lists them anew, because some may have been added
 // since the last epoch. NotFound if there is none.
 Status RecordMixer::BeginEpoch() {
-  left_ = MatchFiles(files_, options_.pattern);
-  if (left_.empty()) {
+  files_left_ = MatchFiles(files_, options_.pattern);
+  if (files_left_.empty()) {
     RETURN_IF_ERROR(CheckPattern(files_, options_.pattern));
     return NotFound("no file matches file_pattern '", options_.pattern, "'");
   }
   Philox order = Philox::FromSeeds(options_.seed, static_cast<uint64_t>(++epoch_));
-  // Not std::shuffle, whose result depends on the library.
-  for (size_t i = left_.size() - 1; i > 0; --i) std::swap(left_[i], left_[Below(i + 1, order)]);
-  const auto shift = static_cast<int64_t>(options_.shift_ratio * static_cast<double>(left_.size()));
-  std::rotate(left_.begin(), left_.begin() + shift, left_.end());
-  std::reverse(left_.begin(), left_.end());
+  // Does not use std::shuffle, because its result depends on the library.
+  for (size_t i = files_left_.size() - 1; i > 0; --i)
+    std::swap(files_left_[i], files_left_[Below(i + 1, order)]);
+  const auto shift =
+      static_cast<int64_t>(options_.shift_ratio * static_cast<double>(files_left_.size()));
+  std::rotate(files_left_.begin(), files_left_.begin() + shift, files_left_.end());
+  std::reverse(files_left_.begin(), files_left_.end());
   return OkStatus();
 }
 
@@ -76,9 +78,9 @@ Status RecordMixer::Refill(Check check) {
   while (std::ssize(window_) < window_max()) {
     RETURN_IF_ERROR(check());
     std::string record;
-    if (!ahead_.empty()) {
-      record = std::move(ahead_.front());
-      ahead_.pop_front();
+    if (!records_ahead_.empty()) {
+      record = std::move(records_ahead_.front());
+      records_ahead_.pop_front();
     } else {
       ASSIGN_OR_RETURN(const bool found, Read(&record));
       if (!found) return OkStatus();
@@ -90,11 +92,11 @@ Status RecordMixer::Refill(Check check) {
 
 StatusOr<bool> RecordMixer::Read(std::string* record) {
   for (;;) {
-    while (std::ssize(readers_) < options_.readers_max && !left_.empty()) {
+    while (std::ssize(readers_) < options_.readers_max && !files_left_.empty()) {
       ASSIGN_OR_RETURN(RecordReader reader,
-                       RecordReader::Open(files_, left_.back(), options_.compression));
+                       RecordReader::Open(files_, files_left_.back(), options_.compression));
       readers_.push_back(std::move(reader));
-      left_.pop_back();
+      files_left_.pop_back();
     }
     if (readers_.empty()) return false;
     next_reader_ %= readers_.size();

@@ -2,10 +2,10 @@
 //
 // RecordMixer: yields the records of TFRecord files in a random order, epoch after epoch.
 //
-// An epoch takes the files in an order of its own and reads several of them in turn. Records pass
-// through a window of half the buffer, from which they are taken at random; the other half is read
-// ahead. Each record comes once in every epoch. The order follows from the options and the contents
-// of the files alone.
+// Each epoch reads the files in a new random order, several files in turn. Records pass through a
+// window of half the buffer, from which they are taken at random; the other half is read ahead.
+// Every epoch returns each record once. The order depends only on the options and the contents of
+// the files.
 //
 // Thread-safe. Calls read files, one call at a time.
 #pragma once
@@ -41,7 +41,7 @@ class RecordMixer {
   RecordMixer(Options options, Env& files)
       : options_(std::move(options)), files_(files), random_(Philox::FromSeeds(options_.seed, 0)) {}
 
-  // Takes the next `count` records to `records`. NotFound if no file matches the pattern,
+  // Moves the next `count` records to the array `records`. NotFound if no file matches the pattern,
   // InvalidArgument if the files have no records, or the error of a file. After an error, every
   // call returns it. `check` is called from time to time; if it returns an error, Take returns
   // that.
@@ -68,11 +68,11 @@ class RecordMixer {
   Mutex mu_;
   Philox random_ ABSL_GUARDED_BY(mu_);
   int64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
-  std::vector<std::string> left_ ABSL_GUARDED_BY(mu_);      // the epoch's files, last one first
+  std::vector<std::string> files_left_ ABSL_GUARDED_BY(mu_);  // files of the epoch, last one first
   std::vector<RecordReader> readers_ ABSL_GUARDED_BY(mu_);  // readers of files that have not ended
   size_t next_reader_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::string> window_ ABSL_GUARDED_BY(mu_);
-  std::deque<std::string> ahead_ ABSL_GUARDED_BY(mu_);  // in the order of reading
+  std::deque<std::string> records_ahead_ ABSL_GUARDED_BY(mu_);  // in the order of reading
   Status error_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -42,7 +42,7 @@ class OneRecordSource final : public RecordSource {
   }
 
  private:
-  Env* const env_;  // the file; null if the record's value is the name of the work
+  Env* const env_;  // opens the file; null if the value of the record is the name of the work
   const std::string work_;
   bool done_ = false;
 };

@@ -48,7 +48,7 @@ OpenSource TextLineSource(int64_t skip_lines);
 OpenSource TFRecordSource(Compression compression);
 
 struct FixedLength {
-  int64_t header = 0;  // all in bytes
+  int64_t header = 0;  // all members are in bytes
   int64_t record = 0;
   int64_t footer = 0;
   int64_t hop = 0;  // distance between the starts of records; 0: the record size

@@ -151,7 +151,7 @@ class SkipgramKernel : public FileKernel {
   }
 
  protected:
-  // Outputs the next batch. It continues after the previous one, so steps take turns.
+  // Outputs the next batch. A batch begins where the previous one ended, so steps take turns.
   Status Run(KernelContext& ctx) const override {
     MutexLock lock(mu_);
     if (reader_ == nullptr) RETURN_IF_ERROR(Open(*ctx.step().env));

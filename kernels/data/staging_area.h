@@ -22,7 +22,8 @@ class StagingArea final : public Blocking {
   struct Limits {
     int64_t elements = 0, bytes = 0;  // 0: no limit
     bool operator==(const Limits&) const = default;
-    // ResourceExhausted if tensors of so many bytes exceed the limit by themselves.
+    // ResourceExhausted if tensors of `bytes_of_tensors` bytes exceed the limit `bytes`, even if
+    // the area is empty.
     Status CheckSize(int64_t bytes_of_tensors) const;
   };
   // Returns the bytes of the tensors that are valid.
@@ -64,7 +65,7 @@ class StagingArea final : public Blocking {
 
   const Limits limits_;
   std::deque<Element> elements_ ABSL_GUARDED_BY(mu_);
-  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of elements_
+  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // total bytes of elements_
 };
 
 }  // namespace penstock

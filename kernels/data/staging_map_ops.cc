@@ -167,8 +167,7 @@ OpDef MapSizeOp(const char* doc) {
 }
 OpDef MapSizeOp() { return MapSizeOp("Returns the number of complete tuples in a staging map."); }
 OpDef MapIncompleteSizeOp() {
-  return MapSizeOp(
-      "Returns the number of tuples in a staging map of which components are missing.");
+  return MapSizeOp("Returns the number of incomplete tuples in a staging map.");
 }
 OpDef MapClearOp() {
   OpDef op = StagingOp("Removes all tuples from a staging map.", 0);

@@ -128,7 +128,7 @@ TEST_P(StagingMapTest, MemoryIsLimited) {
                                 "combined size of '44' bytes"));
 }
 
-// Two steps wait for different keys; the first one does not hold up the second.
+// Two steps wait for different keys; the first wait does not delay the second.
 TEST_P(StagingMapTest, EachWaitsForItsKey) {
   auto one = std::async([this] { return Get("Unstage", 1); });
   auto two = std::async([this] { return Get("Unstage", 2); });

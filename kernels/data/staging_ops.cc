@@ -115,7 +115,7 @@ OpDef StagePeekOp() {
       "Returns the tuple at an index of a staging area, and keeps it there. Waits until "
       "there is one.");
   op.inputs = {{"index", "int32"}};
-  op.resource_use = ResourceUse::kOther;  // peeking makes no room
+  op.resource_use = ResourceUse::kOther;  // removes nothing, so it makes no room for Stage
   return op;
 }
 OpDef StageSizeOp() {

@@ -72,7 +72,7 @@ TEST_F(QueueLog, ABatchLargerThanTheQueue) {
   const auto taken = Take(*queue, 3);
   EXPECT_EQ(*taken, "waits");
   // If the task were lost now, its unfinished steps would be lost, too. So the copy has put the
-  // elements that these steps had taken back in their old places.
+  // elements that these steps had taken back to their places.
   EXPECT_EQ(*Take(*Replica(), 2), " 1 2");
   Put(*queue, {3, 4});
   EXPECT_EQ(*taken, " 1 2 3");
@@ -133,7 +133,8 @@ TEST_F(QueueLog, RecordsThatDoNotFit) {
   EXPECT_EQ(queue->version(), 1);
 }
 
-// Passes to each class's maker the values that it needs, with one value missing or of another type.
+// Calls the function that makes each class from the values of a StateLog, with one value missing or
+// of a wrong type.
 TEST(StateLogMakers, RefuseWhatDoesNotFit) {
   const QueueSpec queue{.types = {DType::kFloat}, .shapes = {PartialShape({2})}};
   const std::vector<std::shared_ptr<Resource>> resources = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code shared by datasets that make one element of several.
+// Code shared by datasets that combine several elements of their input into one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace penstock {
 
-// The base of iterators with one input that read the settings of their dataset, which has class D.
+// The base of iterators that have one input and read the settings of their dataset, an object of
+// class D.
 template <class D>
 class IteratorOf : public UnaryIterator {
  public:
@@ -26,8 +27,8 @@ class IteratorOf : public UnaryIterator {
  private:
   const std::shared_ptr<const D> dataset_;
 };
-// Returns an iterator of type I, which is an IteratorOf; or the error of making the input's
-// iterator.
+// Returns an iterator of type I, a subclass of IteratorOf<D>. Returns an error if the input's
+// iterator cannot be made.
 template <class I, class D>
 StatusOr<IteratorPtr> NewIteratorOf(const D* dataset, const IteratorContext& ctx) {
   ASSIGN_OR_RETURN(IteratorPtr input, dataset->input().NewIterator(ctx));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CacheDataset, CacheDatasetV2: keep the elements of the first complete pass for later passes, in
-// memory or in a file (file_cache.h).
+// CacheDataset, CacheDatasetV2: keep the elements of the first complete iteration for later
+// iterations, in memory or in a file (file_cache.h).
 #include <memory>
 #include <utility>
 
@@ -22,12 +22,12 @@ class MemoryCache final : public Resource {
  public:
   static constexpr char kType[] = "MemoryCache";
 
-  // Returns null until a pass has reached its end.
+  // Returns null until an iteration has reached the end of the input.
   std::shared_ptr<const Elements> Get() const {
     MutexLock lock(mu_);
     return elements_;
   }
-  // Stores the elements of a complete pass; only the first call has an effect.
+  // Stores the elements of a complete iteration; only the first call has an effect.
   void Set(Elements elements, const UpdateOrigin& origin) {
     MutexLock lock(mu_);
     if (elements_ != nullptr) return;
@@ -84,8 +84,8 @@ class CacheDataset final : public Dataset {
       return OkStatus();
     }
 
-    // Also saves the elements read so far, because the process that restores the iterator does not
-    // have the cache.
+    // Also saves the elements that this iterator has read, because the process that restores the
+    // iterator does not have the cache.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       const Elements& elements = cached_ != nullptr ? *cached_ : read_;
       writer->Label("Cache");
@@ -122,7 +122,7 @@ class CacheDataset final : public Dataset {
 
    private:
     const std::shared_ptr<const CacheDataset> dataset_;
-    std::shared_ptr<const Elements> cached_;  // null if this pass fills the cache
+    std::shared_ptr<const Elements> cached_;  // null if this iterator fills the cache
     IteratorPtr input_;                       // null if the input is not read
     Elements read_;
     int64_t next_ = 0;
@@ -179,12 +179,14 @@ OP(CacheDatasetV2) {
       .acts_outside = true};
 }
 OP(AnonymousMemoryCache) {
-  return SharedHandleOp("Makes memory for the elements of cached datasets, which share it.", {},
-                        {{"handle", "resource"}, {"deleter", "variant"}});
+  return SharedHandleOp(
+      "Makes a cache in memory, which all cached datasets with this handle share.", {},
+      {{"handle", "resource"}, {"deleter", "variant"}});
 }
 OP(DummyMemoryCache) {
-  return SharedHandleOp("Takes the place of a cache if a dataset has its own.", {},
-                        {{"handle", "resource"}});
+  return SharedHandleOp(
+      "Returns a handle without a cache: a dataset with this handle makes a cache of its own.", {},
+      {{"handle", "resource"}});
 }
 OP(DeleteMemoryCache) { return DeleteSharedOp("Declares that a cache is no longer used."); }
 KERNEL_ANY_TYPE(CacheDataset, CacheKernel<false>);

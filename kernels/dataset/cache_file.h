@@ -27,8 +27,8 @@ bool CacheExists(Env& env, const std::string& filename);
 
 class CacheWriter {
  public:
-  // AlreadyExists if there is a lockfile: another iterator writes the cache, or a process ended
-  // while it did. Borrows `env`.
+  // AlreadyExists if there is a lockfile: another iterator is writing the cache, or a process ended
+  // while it wrote the cache. Borrows `env`.
   static StatusOr<std::unique_ptr<CacheWriter>> Create(Env& env, const std::string& filename,
                                                        const ElementSpec& spec);
   // Removes the lockfile, and the unfinished file unless Finish has returned OK.

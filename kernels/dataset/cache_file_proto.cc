@@ -36,7 +36,8 @@ StatusOr<std::unique_ptr<CacheWriter>> CacheWriter::Create(Env& env, const std::
   return writer;
 }
 
-// Two writers that pass at the same time do no harm, because each writes a file of its own.
+// Two writers that pass this check at the same time do no harm, because each writes a file of its
+// own.
 Status CacheWriter::Lock() {
   if (env_.FileExists(LockPath())) {
     return AlreadyExists("There appears to be a concurrent caching iterator running - cache ",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CapturedFunction: a function that an op calls for elements, with the tensors that it captured;
-// ElementCall: one iterator's calls of such a function; IteratorCalls: the state that the calls of
-// one pipeline share; FunctionAttr: the node attribute that names the function.
+// CapturedFunction: a function that an op calls for elements, together with the tensors that the
+// function captures; ElementCall: one iterator's calls of such a function; IteratorCalls: the state
+// that the calls of one pipeline share; FunctionAttr: the node attribute that names the function.
 #pragma once
 
 #include <functional>

@@ -13,8 +13,9 @@
 namespace penstock {
 namespace {
 
-// A dataset of those elements of its input that a Chooser selects. A Chooser is a class with
-// Status Next(ctx, input, element, end), Save and Restore, made from the dataset's Options.
+// A dataset of those elements of its input that a Chooser selects. A Chooser is a class with the
+// functions Status Next(ctx, input, element, end), Save and Restore; its constructor takes the
+// dataset's Options.
 template <class Chooser>
 class ChoosingDataset final : public Dataset {
  public:
@@ -265,13 +266,14 @@ DatasetOp ChoosingOp(const char* doc, std::vector<ArgDef> more = {}, bool metada
 }
 
 DatasetOp IgnoreErrorsOp() {
-  DatasetOp op = ChoosingOp("The elements of a dataset without those whose computation fails.");
+  DatasetOp op =
+      ChoosingOp("The elements of a dataset, without the elements whose computation fails.");
   op.attrs = {TypesAttr("output_types", 1), {"output_shapes", ShapeList{}}, {"log_warning", false}};
   op.spec = false;
   return op;
 }
 
-constexpr char kUniqueDoc[] = "The distinct elements of a dataset: the first of equal ones.";
+constexpr char kUniqueDoc[] = "The distinct elements of a dataset: of equal elements, the first.";
 
 OP(UniqueDataset) { return ChoosingOp(kUniqueDoc, {}, true); }
 OP(ExperimentalUniqueDataset) { return ChoosingOp(kUniqueDoc); }
@@ -283,7 +285,8 @@ OP(IgnoreErrorsDataset) { return IgnoreErrorsOp(); }
 OP(ExperimentalIgnoreErrorsDataset) { return IgnoreErrorsOp(); }
 OP(AssertCardinalityDataset) {
   return ChoosingOp(
-      "The same dataset; an error if the number of its elements is not `cardinality`.",
+      "The same dataset. Iterating it ends with an error if the number of its elements is not "
+      "`cardinality`.",
       {{"cardinality", "int64"}});
 }
 

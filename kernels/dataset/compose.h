@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the datasets of which several ops are composed: parallel map and batch.
+// Makes the datasets that other ops combine: parallel map and batch.
 #pragma once
 
 #include "kernels/dataset/captured_function.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CountingIterator: the iterator of a dataset that computes each element from its number. The
-// number of the next element is all of its state.
+// number of the next element is its only state.
 #pragma once
 
 #include <cstdint>

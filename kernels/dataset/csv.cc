@@ -74,7 +74,7 @@ struct CsvColumns {
   std::vector<int64_t> excluded;  // ascending
   std::vector<Tensor> defaults;   // one per output; without elements: the column is required
 
-  bool Takes(int64_t field) const {
+  bool IsSelected(int64_t field) const {
     if (!selected.empty()) return std::binary_search(selected.begin(), selected.end(), field);
     return !std::binary_search(excluded.begin(), excluded.end(), field);
   }
@@ -108,7 +108,7 @@ class CsvDataset final : public Dataset {
     const size_t count = spec().types.size();
     size_t taken = 0;
     for (size_t i = 0; i < fields.size(); ++i) {
-      if (!columns_.Takes(static_cast<int64_t>(i))) continue;
+      if (!columns_.IsSelected(static_cast<int64_t>(i))) continue;
       if (++taken > count) continue;
       Tensor value(spec().types[taken - 1], Shape());
       RETURN_IF_ERROR(Fill(fields[i], taken - 1, &value));

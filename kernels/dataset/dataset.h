@@ -38,8 +38,8 @@ struct ElementSpec {
   std::vector<DType> types;
   std::vector<PartialShape> shapes;  // as many as types
 };
-// InvalidArgument, with TensorFlow's text, unless elements of `received` may be used where
-// `expected` is declared.
+// InvalidArgument, with TensorFlow's text, unless elements with the types (CheckTypes) or shapes
+// (CheckShapes) of `received` may be used where `expected` is declared.
 Status CheckTypes(const ElementSpec& expected, const ElementSpec& received);
 Status CheckShapes(const ElementSpec& expected, const ElementSpec& received);
 
@@ -109,7 +109,7 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   // Returns the number of elements, kInfiniteCardinality, or kUnknownCardinality if the number is
   // not known without reading them.
   virtual int64_t Cardinality() const { return kUnknownCardinality; }
-  // Returns the name for errors and states, such as "Batch".
+  // Returns the name, such as "Batch", that appears in errors and in saved states.
   virtual const char* Name() const = 0;
 
   const ElementSpec& spec() const { return spec_; }
@@ -166,8 +166,8 @@ class DatasetValue final : public VariantValue {
 // Returns the dataset in a scalar variant tensor. InvalidArgument if it holds none.
 StatusOr<DatasetPtr> DatasetOf(const Tensor& tensor);
 
-// Returns a tensor in host memory whose size may come from outside. ResourceExhausted if there is
-// no memory for it.
+// Allocates a tensor in host memory; its size may come from an untrusted source. ResourceExhausted
+// if there is no memory for it.
 StatusOr<Tensor> NewTensor(DType dtype, const Shape& shape);
 
 }  // namespace penstock

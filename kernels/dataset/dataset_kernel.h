@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DatasetKernel: the base of kernels of ops that make a dataset. DatasetOp: returns the definition
-// of such an op.
+// DatasetKernel: the base of kernels of ops that make a dataset. DatasetOp: describes such an op,
+// and converts to its OpDef.
 #pragma once
 
 #include <string>
@@ -59,7 +59,7 @@ struct DatasetOp {
   bool spec = true;      // true: the op has output_types and output_shapes, after `attrs`
   bool metadata = true;  // true: the op has the attribute metadata
   bool stateful = false;
-  bool acts_outside = false;  // true: the op reads files that its inputs name
+  bool acts_outside = false;  // true: the op uses files that its inputs name
   operator OpDef() const;     // NOLINT: OP(X) { return DatasetOp{...}; }
 };
 

@@ -126,8 +126,8 @@ class DirectedInterleaveKernel final : public DatasetKernel {
 
 DatasetOp DirectedOp(bool experimental) {
   DatasetOp op{.doc =
-                   "Interleaves several datasets; a dataset of numbers selects the dataset of each "
-                   "element.",
+                   "Interleaves several datasets: a dataset of numbers selects the dataset from "
+                   "which each element is taken.",
                .inputs = {{"selector_input_dataset", "variant"},
                           {"data_input_datasets", Repeat("N", "variant")}},
                .attrs = {TypesAttr("output_types", 1),

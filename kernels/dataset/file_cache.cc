@@ -20,7 +20,7 @@ class FileCacheDataset final : public Dataset {
   }
 
  private:
-  // kInput: reads the input, and writes the cache unless the iterator was restored.
+  // kInput: the iterator reads the input, and writes the cache unless it was restored.
   enum Source : int64_t { kUndecided, kInput, kFile, kEnded };
 
   class Iterator final : public DatasetIterator {
@@ -29,7 +29,8 @@ class FileCacheDataset final : public Dataset {
         : dataset_(std::move(dataset)) {}
 
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
-      // After an error of the file, the elements that follow are not known.
+      // After an error of the file, the next elements are not known, so every call returns the
+      // error.
       RETURN_IF_ERROR(file_error_);
       *end = false;
       if (source_ == kUndecided) RETURN_IF_ERROR(Start(ctx));
@@ -45,8 +46,8 @@ class FileCacheDataset final : public Dataset {
       return OkStatus();
     }
 
-    // The state of the iteration that writes the cache is the state of its input: the restored
-    // iterator reads the input to its end, and leaves the writing to the next iteration.
+    // The state of an iterator that writes the cache is the state of its input. The restored
+    // iterator reads the input to its end without writing the cache; the next iteration writes it.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       RETURN_IF_ERROR(file_error_);
       writer->Label("FileCache");
@@ -113,9 +114,9 @@ class FileCacheDataset final : public Dataset {
 
     const std::shared_ptr<const FileCacheDataset> dataset_;
     Source source_ = kUndecided;
-    IteratorPtr input_;                    // of kInput
-    std::unique_ptr<CacheWriter> writer_;  // of kInput; null if the cache is not written
-    std::unique_ptr<CacheReader> reader_;  // of kFile
+    IteratorPtr input_;                    // for kInput
+    std::unique_ptr<CacheWriter> writer_;  // for kInput; null if the cache is not written
+    std::unique_ptr<CacheReader> reader_;  // for kFile
     Status file_error_;
   };
 

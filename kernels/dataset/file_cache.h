@@ -9,8 +9,9 @@
 
 namespace penstock {
 
-// Returns a dataset of the elements of `input`. An iterator writes the file while it reads `input`
-// to its end, if the file does not exist; else it reads the file, and `input` is not used.
+// Returns a dataset of the elements of `input`. If the cache file does not exist, an iterator
+// writes it while it reads `input` to the end. If the file exists, an iterator reads it instead of
+// `input`.
 DatasetPtr NewFileCacheDataset(DatasetPtr input, std::string filename);
 
 }  // namespace penstock

@@ -95,7 +95,7 @@ TEST_F(FileCacheTest, ALockfileThatWasLeftIsAnError) {
 TEST_F(FileCacheTest, DamageIsAnErrorThatStays) {
   All(Cache(Range(5)));
   const std::string whole = *Env::Real().ReadFile(Path("a.cache"));
-  // Each flipped bit and each truncation causes an error, or does not change the elements.
+  // A flipped bit or a truncation either causes an error or does not change the elements.
   for (size_t at = 0; at < whole.size(); at += 3) {
     std::string damaged = whole;
     damaged[at] ^= 0x10;
@@ -142,7 +142,7 @@ TEST_F(FileCacheTest, IteratorsAreSavedAndRestored) {
     const IteratorPtr restored = Restored(place, Cache(Range(5)), Saved(place, *iterator));
     EXPECT_EQ(Rest(place, *restored), Rest(place, *iterator)) << read;
   }
-  // A wrong position is an error of the file.
+  // A wrong position in the state causes the error of a damaged file.
   const IteratorPtr iterator = NewIterator(place, Cache(Range(5)));
   StateReader reader({Tensor::Scalar<std::string>("FileCache"), Int(2), Int(33), Int(2)});
   CHECK_OK(iterator->Restore(place.Context(), &reader));

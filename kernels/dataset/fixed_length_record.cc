@@ -16,8 +16,8 @@ struct Lengths {
   int64_t header, record, footer;
 };
 
-// Keeps as many bytes as the footer has in a buffer, because the size of a compressed file is not
-// known: only at the end of the file are these bytes known to be the footer.
+// Keeps the last bytes that it has read, as many as the footer has, in a buffer: only the end of
+// the file shows that they are the footer, because the size of a compressed file is not known.
 class FixedRecords final : public FilePieces {
  public:
   FixedRecords(std::unique_ptr<InputStream> stream, const Lengths& lengths)
@@ -30,8 +30,8 @@ class FixedRecords final : public FilePieces {
     ahead_ += more;
     const auto found = static_cast<int64_t>(ahead_.size());
     if (found < wanted) {
-      if (found <= lengths_.footer) return found == lengths_.footer ? End() : Wrong(found);
-      return Wrong(found);
+      if (found <= lengths_.footer) return found == lengths_.footer ? End() : WrongLength(found);
+      return WrongLength(found);
     }
     *record = ahead_.substr(0, lengths_.record);
     ahead_.erase(0, lengths_.record);
@@ -43,7 +43,7 @@ class FixedRecords final : public FilePieces {
 
  private:
   static StatusOr<bool> End() { return false; }
-  StatusOr<bool> Wrong(int64_t found) const {
+  StatusOr<bool> WrongLength(int64_t found) const {
     return InvalidArgument("Excess bytes of ", found - lengths_.footer, " before the footer of '",
                            stream_->path(), "': its body must be a multiple of the record length ",
                            lengths_.record, " bytes long.");
@@ -55,7 +55,8 @@ class FixedRecords final : public FilePieces {
 };
 
 // Checks the file's size before the first record is read. InvalidArgument unless the file has a
-// header, whole records and a footer. Not for compressed files, whose size is not known.
+// header, whole records and a footer. Must not be called for compressed files, because the size of
+// their contents is not known.
 Status CheckBody(Env& env, const std::string& path, const Lengths& lengths) {
   ASSIGN_OR_RETURN(const auto file, env.OpenFile(path));
   const int64_t body = file->size() - lengths.header - lengths.footer;

@@ -101,7 +101,7 @@ class GroupByReducerDataset final : public Dataset {
 
     const std::shared_ptr<const GroupByReducerDataset> dataset_;
     const ElementCall init_, reduce_, finalize_;
-    std::map<int64_t, Element> states_;  // by key; without those already returned
+    std::map<int64_t, Element> states_;  // by key; without the states whose elements were returned
   };
 
   const ReducerFunctions functions_;
@@ -135,9 +135,9 @@ class GroupByReducerKernel final : public DatasetKernel {
 
 DatasetOp GroupByReducerOp() {
   return {.doc =
-              "Groups elements by key, and reduces each group to one element: init_func makes a "
-              "state for a key, reduce_func adds an element to it, and finalize_func makes the "
-              "output of it.",
+              "Groups elements by key, and reduces each group to one element: init_func makes the "
+              "first state for a key, reduce_func computes the next state from a state and an "
+              "element, and finalize_func computes the output from the last state.",
           .inputs = {{"input_dataset", "variant"},
                      {"key_func_other_arguments", List("Tkey_func_other_arguments")},
                      {"init_func_other_arguments", List("Tinit_func_other_arguments")},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GroupByWindowDataset: collects elements with equal keys in groups. When a group is full, a
-// function makes a dataset of it, whose elements are the output.
+// function converts it to a dataset, and the elements of that dataset are the output.
 #include <map>
 #include <memory>
 #include <utility>
@@ -198,8 +198,8 @@ class GroupByWindowKernel final : public DatasetKernel {
 DatasetOp GroupOp(bool metadata) {
   return {
       .doc =
-          "Groups elements by key. Each window of elements of one key becomes a dataset, "
-          "which a function reduces to another dataset, whose elements are returned.",
+          "Groups elements by key. Each window of elements of one key becomes a dataset, and a "
+          "function converts it to another dataset, whose elements are returned.",
       .inputs = {{"input_dataset", "variant"},
                  {"key_func_other_arguments", List("Tkey_func_other_arguments")},
                  {"reduce_func_other_arguments", List("Treduce_func_other_arguments")},

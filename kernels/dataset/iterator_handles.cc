@@ -62,7 +62,7 @@ class OneShotKernel final : public IteratorHandleKernel {
   FunctionAttr factory_;
 };
 
-// AnonymousIterator's kernel. The resource is in no container: it lives as long as its handle.
+// The kernel of AnonymousIterator. No container holds the resource: it lives as long as its handle.
 class AnonymousKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return ReadSpec(node, &spec_); }
@@ -146,7 +146,7 @@ OpDef HandleOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> 
       .gradient = NoGradient,
       .stateful = true,
       .untestable_alone =
-          "hands out an iterator, which reads a dataset: kernels/dataset has its tests",
+          "returns an iterator, which reads a dataset: kernels/dataset has its tests",
   };
 }
 

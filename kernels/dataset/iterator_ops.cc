@@ -125,7 +125,7 @@ class SerializeKernel final : public IteratorKernel {
 };
 
 class DeserializeKernel final : public IteratorKernel {
-  // Keeps the dataset, and replaces the iterator by a new one that continues from the state. If
+  // Replaces the iterator by a new iterator of the same dataset that continues from the state. If
   // restoring fails, there is no iterator afterwards. InvalidArgument if input 1 is no state of an
   // iterator.
   Status Work(KernelContext& ctx, const IteratorResource& iterator, const IteratorContext& context,

@@ -41,14 +41,14 @@ IteratorContext WithCalls(const IteratorContext& ctx, const IteratorResource::Co
 
 }  // namespace
 
-// Shared with the thread, which may outlive the resource.
+// The state that the resource shares with its thread, which may outlive the resource.
 struct IteratorResource::State {
   explicit State(Scheduler& threads) : changed(threads, "the next operation on an iterator") {}
 
   // The main function of the thread.
   void Serve() {
     while (RequestPtr request = Next()) {
-      // Next has removed the request from the queue, so Cancel cannot end it any more.
+      // Next has removed the request from the queue, so Cancel cannot end the request any more.
       request->ctx.cancellation->Deregister(request->token);
       const Status status = request->ctx.cancellation->cancelled()
                                 ? request->ctx.cancellation->status()
@@ -73,7 +73,7 @@ struct IteratorResource::State {
     return next;
   }
 
-  // Is called when the running operation has ended. `on_thread`: the resource's thread ran the
+  // Called when the running operation has ended. `on_thread`: the resource's thread ran the
   // operation, and will call its Done next.
   void Release(bool on_thread) {
     Content dropped;
@@ -150,8 +150,8 @@ IteratorResource::~IteratorResource() {
     thread = std::move(state_->thread);
     own = state_->ending;
   }
-  // Done may drop the last reference to the resource on the resource's own thread. That thread
-  // cannot join itself, so the pool does.
+  // A Done may drop the last reference to the resource on the resource's own thread. That thread
+  // cannot join itself, so the pool joins it.
   if (own && thread != nullptr) threads_.Schedule([thread = std::move(thread)] {});
 }
 

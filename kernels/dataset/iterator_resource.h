@@ -3,9 +3,9 @@
 // IteratorResource: an iterator that a graph refers to by a handle, and the dataset that it reads.
 //
 // Thread-safe. Operations on the iterator run one at a time, in order. An operation runs on the
-// caller's thread if the iterator does not wait, else on a thread of the resource, which starts
-// with the first such operation. If a step is cancelled, its operations that have not begun are not
-// run. Shutdown and the destructor stop the threads with which the iterator reads ahead.
+// caller's thread if the iterator does not wait. Otherwise it runs on a thread of the resource,
+// which the first such operation starts. If a step is cancelled, its operations that have not begun
+// are not run. Shutdown and the destructor stop the threads with which the iterator reads ahead.
 //
 // Actions in a StateLog, both without values: "run", for each operation, because all of them may
 // move the iterator; "delete".
@@ -47,13 +47,13 @@ class IteratorResource final : public Resource {
 
   // Returns the types and shapes that the elements must have. Empty: any.
   const ElementSpec& spec() const { return spec_; }
-  // Sets the function, without arguments, that returns the dataset. Prepare calls it.
+  // Sets the function that returns the dataset; it has no arguments. Prepare calls it.
   void set_factory(CapturedFunction factory) { factory_ = std::move(factory); }
 
   // Queues an operation. Calls `done` with its status, on any thread. The resource must live until
   // then.
   void Run(const IteratorContext& ctx, Operation operation, Done done);
-  // Does what Shutdown does, and records it as a change made by a step.
+  // Does the same as Shutdown, and records the action "delete" with the origin.
   void Delete(const UpdateOrigin& origin);
   // Replaces the dataset and the iterator in `content`. InvalidArgument if the dataset does not
   // have the types and shapes of spec(). Call it within an operation.

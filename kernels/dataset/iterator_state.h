@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The state of an iterator as a list of tensors. Each iterator writes and reads its own section
-// before those of its inputs. A section begins with a label, which detects the state of another
-// pipeline.
+// before those of its inputs. A section begins with a label, so that an iterator refuses the state
+// of another pipeline.
 //
 // Single-threaded.
 #pragma once
@@ -38,7 +38,8 @@ class StateWriter {
   std::vector<Tensor> values_;
 };
 
-// Reads a state that may come from outside: InvalidArgument says what was expected.
+// Reads a state, which may come from an untrusted source. InvalidArgument names the value that was
+// expected.
 class StateReader {
  public:
   explicit StateReader(std::vector<Tensor> values) : values_(std::move(values)) {}

@@ -304,7 +304,7 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
     const IteratorPtr saved = NewIterator(place, make());
     Next(place, *saved);
     std::vector<Tensor> state = Save(place, *saved);
-    // Truncates the state, and replaces each number by absurd numbers.
+    // Truncates the state, and replaces each number by numbers that are out of range.
     for (size_t i = 0; i < state.size(); ++i) {
       StateReader cut({state.begin(), state.begin() + static_cast<int64_t>(i)});
       EXPECT_EQ(NewIterator(place, make())->Restore(place.Context(), &cut).code(),
@@ -328,7 +328,7 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
 }
 
 // Calls an IteratorResource and waits for each operation to end.
-class Waiting {
+class SynchronousCaller {
  public:
   Status Run(const IteratorResource::Operation& operation) {
     Mutex mu;
@@ -369,7 +369,7 @@ class Waiting {
 };
 
 TEST(IteratorResource, GivesElementsAndTellsThatItHasNoDataset) {
-  Waiting waiting;
+  SynchronousCaller waiting;
   IteratorResource& resource = waiting.resource;
   const auto prepare = [&](const IteratorContext& ctx, IteratorResource::Content& content) {
     return resource.Prepare(ctx, content);
@@ -388,7 +388,7 @@ std::set<std::string> Distinct(const std::vector<std::string>& values) {
 TEST(IteratorResource, SeededRandomOpsContinueInEachRoundAndRestartWithTheIterator) {
   for (const Tensor& dataset :
        {Repeat(Map(Range(3), "seeded"), 2), Prefetch(Repeat(Map(Range(3), "seeded"), 2), 2)}) {
-    Waiting waiting;
+    SynchronousCaller waiting;
     ASSERT_TRUE(waiting.SetDataset(dataset).ok());
     const std::vector<std::string> first = waiting.Take(6);
     EXPECT_EQ(Distinct(first).size(), 6u) << "the second round repeats numbers of the first";
@@ -399,7 +399,7 @@ TEST(IteratorResource, SeededRandomOpsContinueInEachRoundAndRestartWithTheIterat
 
 TEST(IteratorResource, UnseededRandomOpsNeverRestart) {
   const Tensor dataset = Repeat(Map(Range(3), "unseeded"), 2);
-  Waiting waiting;
+  SynchronousCaller waiting;
   ASSERT_TRUE(waiting.SetDataset(dataset).ok());
   std::vector<std::string> found = waiting.Take(6);
   ASSERT_TRUE(waiting.SetDataset(dataset).ok());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeyedInput: base of iterators that group the elements of their input by key. Captures: takes the
-// captured tensors of an op's functions from its inputs.
+// KeyedInput: base of iterators that group the elements of their input by key. Captures: makes the
+// CapturedFunctions of an op with several functions from the op's inputs.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,10 @@ class KeyedInput : public UnaryIterator {
 
 class Captures {
  public:
-  // Captured tensors begin with input `first`. Borrows `ctx`.
+  // The first captured tensor is input `first`. Borrows `ctx`.
   Captures(const KernelContext& ctx, int first) : ctx_(ctx), next_(first) {}
-  // Returns a function with its captured tensors. Call it for the functions in the order of their
-  // inputs.
+  // Returns a function with its captured tensors. Call it for the functions in the order in which
+  // their captured tensors are inputs.
   StatusOr<CapturedFunction> Take(const FunctionAttr& function) {
     return function.Capture(ctx_, std::exchange(next_, next_ + function.num_captured()));
   }

@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// Selects `count` elements of the input: first, first + stride, and so on; all of these if `count`
-// is negative.
+// Selects the elements first, first + stride, and so on of the input: `count` of them, or all if
+// `count` is negative.
 struct Part {
   const char* name;
   int64_t first = 0, stride = 1, count = -1;
@@ -153,7 +153,7 @@ OP(SkipDataset) {
 
 OP(ShardDataset) {
   return DatasetOp{
-      .doc = "Elements index, index + num_shards, ... of a dataset.",
+      .doc = "The elements index, index + num_shards, ... of a dataset.",
       .inputs = {{"input_dataset", "variant"}, {"num_shards", "int64"}, {"index", "int64"}},
       .attrs = {{"require_non_empty", false}}};
 }

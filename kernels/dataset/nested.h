@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NestedIterator: the iterator of a dataset that a function made from one element. It keeps the
-// element, because restoring a state calls the function again.
+// element, because Restore calls the function with the element again.
 #pragma once
 
 #include <memory>

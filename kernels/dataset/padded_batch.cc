@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PaddedBatchDataset, PaddedBatchDatasetV2: stack several elements into one. Each is padded to the
-// largest of the batch, or to a given shape.
+// PaddedBatchDataset, PaddedBatchDatasetV2: stack several elements into one. Each element is padded
+// to the largest size in the batch, or to a given shape.
 #include <algorithm>
 #include <memory>
 #include <utility>

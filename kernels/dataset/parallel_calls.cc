@@ -7,10 +7,10 @@
 namespace penstock {
 namespace {
 
-// About the time that it takes to hand a call to another thread and to wait for it.
+// The approximate time that it takes to pass a call to another thread and to wait for its result.
 constexpr int64_t kQuickNanos = 20'000;
-// The first kSamples calls run on the caller's thread, to measure how long a call takes. There are
-// fewer if the estimate reaches kSampleNanosMax.
+// The first kSamples calls run on the caller's thread, to measure how long a call takes. The
+// measurement ends earlier if the estimate reaches kSampleNanosMax.
 constexpr int64_t kSamples = 8;
 constexpr int64_t kSampleNanosMax = 1'000'000;
 

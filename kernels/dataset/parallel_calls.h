@@ -23,14 +23,14 @@ class ParallelCalls {
 
   bool empty() const { return calls_.empty(); }
   int64_t size() const { return static_cast<int64_t>(calls_.size()); }
-  // Begins a call. Runs the function on this thread at once if it is known to be quick and not to
-  // wait, because handing it to the pool would take longer.
+  // Begins a call. If the function is quick and does not wait, runs it on this thread, because
+  // passing it to the pool would take longer.
   void Begin(const IteratorContext& ctx, Element args);
-  // Waits for the end of the first call. REQUIRES: !empty(). If the step is cancelled meanwhile,
-  // returns Cancelled or the status that ended the step.
+  // Waits until the oldest call has ended. If the step is cancelled meanwhile, returns the status
+  // with which the step was cancelled. REQUIRES: !empty().
   Status WaitForFirst(const IteratorContext& ctx);
-  // Removes the first call; returns its status and its results. REQUIRES: WaitForFirst has returned
-  // OK.
+  // Removes the oldest call, and returns its status and its results. REQUIRES: WaitForFirst has
+  // returned OK.
   Status TakeFirst(Element* results);
 
   // Waits for all calls, and writes their results.

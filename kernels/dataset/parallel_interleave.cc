@@ -5,8 +5,8 @@
 //
 // A cycle has one slot for each dataset. The caller of GetNext assigns the next elements of the
 // input to the slots in the same order as InterleaveDataset, and takes elements from the slots'
-// buffers, which threads fill. So elements come in InterleaveDataset's order. If the program allows
-// any order, slots with empty buffers are skipped.
+// buffers, which threads fill. So the elements have the same order as in InterleaveDataset. If the
+// program allows any order, slots with empty buffers are skipped.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -315,8 +315,8 @@ Status ParallelInterleaveDataset::Iterator::Restore(const IteratorContext& ctx,
   return input_->Restore(ctx, reader);
 }
 
-// The op's versions have different inputs, and state differently whether the order is
-// deterministic.
+// The versions of the op have different inputs, and different arguments that say whether the order
+// is deterministic.
 class ParallelInterleaveKernel : public DatasetKernel {
  public:
   Status Init(const KernelInit& node) override {

@@ -3,8 +3,8 @@
 // ParallelMapDataset, ParallelMapDatasetV2: apply a function to each element, to several at a time.
 //
 // The caller of GetNext reads the input and begins calls, which run on the pool, until the maximum
-// number is running. Then it waits for the oldest call, so that results come in the order of the
-// input.
+// number is running. Then it waits for the oldest call, so that it returns results in the order of
+// the input.
 #include <memory>
 #include <utility>
 

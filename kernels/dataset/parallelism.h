@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs that say how many calls or datasets run at once: a number, or -1 to let the runtime
-// choose. The numbers come from outside, so they are bounded.
+// Reads inputs that set the number of calls or datasets that run at once: a number, or -1 to let
+// the runtime choose. The numbers come from untrusted programs, so they are bounded.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ inline constexpr int64_t kAutotune = -1;
 // The maximum number of calls or datasets that run at once.
 inline constexpr int64_t kParallelMax = 1024;
 
-// Returns the number of calls that input `i` (num_parallel_calls) asks for; for -1, the number of
-// `ctx`'s threads. At most kParallelMax. InvalidArgument if the input is 0 or less than -1.
+// Returns the number of calls that input `i` (num_parallel_calls) requests; for -1, the number of
+// threads of `ctx`. At most kParallelMax. InvalidArgument if the input is 0 or less than -1.
 inline StatusOr<int64_t> ParallelCallsInput(const KernelContext& ctx, int i) {
   int64_t calls = 0;
   if (ctx.input(i).dtype() == DType::kInt32) {
@@ -29,7 +29,7 @@ inline StatusOr<int64_t> ParallelCallsInput(const KernelContext& ctx, int i) {
 }
 
 // Returns input `i` (cycle_length), the number of datasets that are read in turns; for -1, the
-// number of `ctx`'s threads. InvalidArgument if it is not from 1 to kParallelMax.
+// number of threads of `ctx`. InvalidArgument if the input is not from 1 to kParallelMax.
 inline StatusOr<int64_t> CycleLength(const KernelContext& ctx, int i) {
   ASSIGN_OR_RETURN(const int64_t cycle, ScalarInput<int64_t>(ctx, i, "cycle_length"));
   if (cycle == kAutotune) return std::max<int64_t>(1, ctx.threads().num_threads());

@@ -158,7 +158,8 @@ class ParseExampleKernel final : public DatasetKernel {
 
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    // The number is only checked, because rows are parsed in parallel in any case.
+    // Only checks num_parallel_calls, because the rows of a batch are parsed in parallel in any
+    // case.
     RETURN_IF_ERROR(ParallelCallsInput(ctx, 1).status());
     Features features = features_;
     for (int i = 2; i < ctx.num_inputs(); ++i) features.dense_defaults.push_back(ctx.input(i));

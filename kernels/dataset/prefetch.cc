@@ -15,8 +15,7 @@
 namespace penstock {
 namespace {
 
-// The number of elements to buffer if the client does not set it, and the maximum if the client
-// sets it.
+// The number of elements to buffer if buffer_size is -1, and the maximum of buffer_size.
 constexpr int64_t kAutotuned = 16;
 constexpr int64_t kBufferMax = 100'000;
 
@@ -134,7 +133,7 @@ class PrefetchDataset final : public Dataset {
       }
     }
 
-    // Waits until the buffer has room for an element. Returns false if the iterator is being
+    // Waits until the buffer can take another element. Returns false if the iterator is being
     // destroyed, or if the input has ended.
     bool WaitForRoom() {
       MutexLock lock(mu_);
@@ -175,8 +174,7 @@ class PrefetchKernel final : public DatasetKernel {
 
 OP(PrefetchDataset) {
   return DatasetOp{
-      .doc =
-          "Reads up to `buffer_size` elements ahead (-1: as many as fit into a limit of memory).",
+      .doc = "Reads up to `buffer_size` elements ahead (-1: 16 elements; at most 100000).",
       .inputs = {{"input_dataset", "variant"}, {"buffer_size", "int64"}},
       .attrs = {TypesAttr("output_types", 1),
                 {"output_shapes", ShapeList{}},

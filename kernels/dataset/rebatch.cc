@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RebatchDatasetV2: cuts the rows of batches into batches of other sizes. RebatchDataset: cuts each
-// batch into parts for a number of replicas.
+// RebatchDatasetV2: divides the rows of batches into batches of other sizes. RebatchDataset:
+// divides each batch into parts for a number of replicas.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -216,8 +216,9 @@ class RebatchKernel final : public DatasetKernel {
 OP(RebatchDatasetV2) {
   return DatasetOp{
       .doc =
-          "Cuts the batches of a dataset into batches of other sizes: batch_sizes, again and "
-          "again. The last one may be smaller, or is dropped.",
+          "Divides the rows of a dataset's batches into batches of other sizes: batch_sizes, "
+          "repeated cyclically. The last batch may be smaller; with drop_remainder, a smaller one "
+          "is dropped.",
       .inputs = {{"input_dataset", "variant"},
                  {"batch_sizes", "int64"},
                  {"drop_remainder", "bool"}},
@@ -225,8 +226,8 @@ OP(RebatchDatasetV2) {
 }
 DatasetOp RebatchOp() {
   return {.doc =
-              "Cuts each batch of a dataset into num_replicas batches of equal size; the last ones "
-              "may be smaller or empty.",
+              "Divides each batch of a dataset into num_replicas batches of equal size. The last "
+              "of them may be smaller or empty.",
           .inputs = {{"input_dataset", "variant"}, {"num_replicas", "int64"}},
           .attrs = {TypesAttr("output_types", 1),
                     {"output_shapes", ShapeList{}},

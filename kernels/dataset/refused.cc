@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GeneratorDataset: a dataset whose elements are made by Python functions of the client, which a
-// server cannot call. The op is declared so that a graph that contains it can be imported, and the
-// rest of it run.
+// server cannot call. The op is declared so that a graph that contains it can be imported, and its
+// other nodes can run.
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
 

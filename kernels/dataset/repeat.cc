@@ -40,8 +40,8 @@ class RepeatDataset final : public Dataset {
           empty_ = false;
           return OkStatus();
         }
-        // An empty dataset that is repeated without end ends here; else the loop would never
-        // return.
+        // Ends the iteration if an empty dataset is repeated without end; otherwise this loop would
+        // never return.
         if (count < 0 && empty_) return OkStatus();
         ++round_;
         empty_ = true;

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The resource is in no container: it lives as long as its handle.
+// No container holds the resource: it lives as long as its handle.
 class AnonymousKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -57,8 +57,10 @@ OP(AnonymousRandomSeedGenerator) {
   return SharedHandleOp(kSeedGeneratorDoc, {{"seed", "int64"}, {"seed2", "int64"}}, kOutputs);
 }
 OP(DummySeedGenerator) {
-  return SharedHandleOp("Takes the place of a generator of seeds if a dataset has its own.", {},
-                        {{"handle", "resource"}});
+  return SharedHandleOp(
+      "Returns a handle without a generator of seeds: a dataset with this handle makes a generator "
+      "of its own.",
+      {}, {{"handle", "resource"}});
 }
 OP(DeleteSeedGenerator) { return DeleteSharedOp(kDeleteDoc); }
 OP(DeleteRandomSeedGenerator) { return DeleteSharedOp(kDeleteDoc); }

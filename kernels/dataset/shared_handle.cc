@@ -25,7 +25,7 @@ OpDef SharedHandleOp(const char* doc, std::vector<ArgDef> inputs, std::vector<Ar
       .shape = ScalarShape,
       .gradient = NoGradient,
       .stateful = true,
-      .untestable_alone = "hands out what datasets share: kernels/dataset has its tests",
+      .untestable_alone = "returns an object that datasets share: kernels/dataset has its tests",
   };
 }
 

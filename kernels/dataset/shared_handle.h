@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that return a handle to an object that several datasets share (seeds, a cache), and ops that
-// delete the object. The object is in no store; it lives as long as its handles.
+// delete the object. No ResourceStore holds the object; it lives as long as its handles.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@
 
 namespace penstock {
 
-// Returns a scalar handle. Pass a null `resource` for a dummy handle, for datasets that make an
-// object of their own. Borrows `type`.
+// Returns a scalar handle to `resource`. If `resource` is null, a dataset with this handle makes an
+// object of its own. Borrows `type`.
 Tensor SharedHandle(const KernelContext& ctx, std::string name, const char* type,
                     std::shared_ptr<Resource> resource);
 
-// Returns the definition of an op that hands out a handle.
+// Returns the definition of an op that returns a handle.
 OpDef SharedHandleOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs);
 
 // The kernel and the definition of an op that deletes an object. It does nothing, because the

@@ -17,7 +17,7 @@ namespace {
 
 class ShuffleDataset final : public Dataset {
  public:
-  // `count`: how often the input is read; -1 for endlessly.
+  // `count`: how often the input is read; -1: without end.
   ShuffleDataset(DatasetPtr input, int64_t buffer_size, int64_t count,
                  std::shared_ptr<SeedGenerator> seeds)
       : Dataset(input->spec(), {input}),
@@ -81,8 +81,8 @@ class ShuffleDataset final : public Dataset {
         if (buffered_per_round_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
         if (!open_) {
           if (count >= 0 && round_ >= count) return OkStatus();
-          // An empty input that is repeated without end ends here; else the loop would never
-          // return.
+          // Ends the iteration if an empty input is repeated without end; otherwise this loop would
+          // never return.
           if (count < 0 && round_ > 0 && empty_) return OkStatus();
           RETURN_IF_ERROR(BeginRound(ctx));
         }
@@ -98,8 +98,8 @@ class ShuffleDataset final : public Dataset {
       return OkStatus();
     }
 
-    // Is called when all elements of the oldest round have been returned. The next round draws from
-    // a new sequence of random numbers.
+    // Called when all elements of the oldest round have been returned. Starts a new sequence of
+    // random numbers for the next round.
     void EndRound(const UpdateOrigin& origin) {
       buffered_per_round_.pop_front();
       seeds_ = dataset_->seeds_->Next(origin);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SleepDataset: waits before each element. Programs use it to imitate a slow source.
+// SleepDataset: waits before each element. Programs use it to simulate a slow source.
 #include <algorithm>
 #include <memory>
 #include <utility>

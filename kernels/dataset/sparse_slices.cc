@@ -120,8 +120,8 @@ class SparseSlicesKernel final : public DatasetKernel {
 OP(SparseTensorSliceDataset) {
   OpDef op = DatasetOp{
       .doc =
-          "A dataset of the rows of a sparse tensor, each a sparse tensor: indices, values "
-          "and shape.",
+          "A dataset of the rows of a sparse tensor. Each element is a row as a sparse tensor: "
+          "indices, values and shape.",
       .inputs = {{"indices", "int64"}, {"values", "Tvalues"}, {"dense_shape", "int64"}},
       .spec = false,
       .metadata = false,

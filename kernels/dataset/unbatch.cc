@@ -107,7 +107,7 @@ class UnbatchKernel final : public DatasetKernel {
 };
 
 DatasetOp UnbatchOp(bool metadata) {
-  return {.doc = "Splits each element of a dataset into its rows, which become elements.",
+  return {.doc = "Splits each element of a dataset into its rows; each row becomes an element.",
           .inputs = {{"input_dataset", "variant"}},
           .metadata = metadata};
 }

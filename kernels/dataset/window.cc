@@ -144,7 +144,8 @@ class WindowKernel final : public DatasetKernel {
     if (windows.size <= 0) return InvalidArgument("Window size must be greater than zero.");
     if (windows.shift <= 0) return InvalidArgument("Window shift must be greater than zero.");
     if (windows.stride <= 0) return InvalidArgument("Window stride must be greater than zero.");
-    // A larger window could never be completed, because no memory holds so many elements.
+    // A window of more than kSpanMax elements could never be completed, because no memory holds so
+    // many elements.
     windows.size = std::min(windows.size, kSpanMax);
     windows.stride = std::min(windows.stride, kSpanMax);
     return std::make_shared<WindowDataset>(std::move(input), windows);

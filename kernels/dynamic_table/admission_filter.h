@@ -19,14 +19,15 @@ class AdmissionFilter {
  public:
   static constexpr int64_t kCountMax = 255;
 
-  // Admits a key at its `admit_after`-th occurrence, 1 to kCountMax; the filter needs no memory if
-  // it is 1. `counters`, at least 1, is rounded up to a power of two.
+  // The filter admits a key at its `admit_after`-th occurrence. `admit_after` is 1 to kCountMax; if
+  // it is 1, the filter needs no memory. `counters`, at least 1, is rounded up to a power of two.
   AdmissionFilter(int64_t admit_after, int64_t counters);
 
-  // Allocates the counters, if that has not been done. ResourceExhausted if there is no memory.
+  // Allocates the counters, unless they are allocated already. ResourceExhausted if there is no
+  // memory.
   Status Reserve(Allocator& allocator);
-  // Counts one occurrence. Returns true if the key is admitted; its count is then subtracted.
-  // REQUIRES: Reserve has succeeded.
+  // Counts one occurrence of the key with this hash. If the key is admitted, subtracts its count
+  // and returns true. REQUIRES: Reserve has succeeded.
   bool Admit(uint64_t hash);
   void Clear();
 
@@ -34,7 +35,7 @@ class AdmissionFilter {
   static constexpr int kHashes = 3;
 
   uint8_t& Counter(uint64_t hash, int i) {
-    // Double hashing: the second hash is made odd, so that it visits all counters.
+    // Double hashing: the step is odd, so that the sequence can reach every counter.
     return counters_[(hash + i * ((hash >> 32) | 1)) & (size_ - 1)];
   }
 

@@ -42,8 +42,8 @@ struct AdamMethod {
     }
     return OkStatus();
   }
-  // Corrects the bias of the moments by the number of the row's own updates, so that a row that is
-  // made late is trained like one that was made first.
+  // Corrects the bias of the moments by the number of updates of this row, so that a row that is
+  // created late is trained like a row that was created first.
   static Rule RuleFor(const float* h, int64_t updates) {
     const auto power = static_cast<float>(updates);
     const float values[] = {std::pow(h[1], power), std::pow(h[2], power), h[0], h[1], h[2], h[3]};
@@ -131,13 +131,13 @@ OpDef ApplyOp(const char* rule, const char* doc) {
 
 }  // namespace
 
-#define TABLE_METHOD(Name, doc)                                                           \
-  OP(DynamicTableApply##Name) {                                                           \
-    return ApplyOp<Name##Method>(                                                         \
-        #Name, doc                                                                        \
-        ". Makes the rows of ids that have none. Repeated ids are updated one after the " \
-        "other. `step` is the training's: rows know when they were updated last.");       \
-  }                                                                                       \
+#define TABLE_METHOD(Name, doc)                                                            \
+  OP(DynamicTableApply##Name) {                                                            \
+    return ApplyOp<Name##Method>(                                                          \
+        #Name, doc                                                                         \
+        ". Makes the rows of ids that have none. Repeated ids are updated one after the "  \
+        "other. Each of these rows stores `step`, the training step of its last update."); \
+  }                                                                                        \
   KERNEL_ANY_TYPE(DynamicTableApply##Name, ApplyKernel<Name##Method>)
 
 TABLE_METHOD(GradientDescent, "row -= lr * grad");

@@ -14,8 +14,8 @@ void DroppedKeys::Add(int64_t key, int64_t rows) {
     const int32_t oldest = epochs_.oldest;
     std::erase_if(entries_, [&](const Entry& entry) { return entry.epoch <= oldest; });
     known_after_ = std::max(known_after_, oldest);
-    // If few keys were erased, forgets all keys; otherwise each of the next calls would search all
-    // of them.
+    // If the search erased only a few keys, forgets all keys; otherwise each of the next calls
+    // would search all keys again.
     if (entries_.size() > limit / 2) Forget();
   }
   entries_.push_back({key, now});

@@ -11,29 +11,30 @@
 
 namespace penstock {
 
-// The epochs of one table. An export raises them while it keeps all rows from changing.
+// The epochs of one table. An export changes them while it holds the locks of all shards, so no row
+// changes meanwhile.
 struct TableEpochs {
   std::atomic<int32_t> now = 0;     // 0 until an export has set a mark
   std::atomic<int32_t> oldest = 0;  // epoch of the oldest mark that an export may still use
 };
 
 // The keys that a shard has dropped, each with the epoch of the drop. To limit its memory to a few
-// bytes per row of the shard, it may forget keys; then Knows() is false for earlier epochs. Not
-// thread-safe.
+// bytes per row of the shard, it may forget keys; HasAllAfter() is then false for earlier epochs.
+// Not thread-safe.
 class DroppedKeys {
  public:
   // Borrows `epochs`.
   explicit DroppedKeys(const TableEpochs& epochs) : epochs_(epochs) {}
 
-  // Adds a key. `rows`: the number of the shard's rows. Keys that are dropped in epoch 0 are not
-  // kept.
+  // Adds a key. `rows` is the number of rows of the shard. Ignores the key if the current epoch is
+  // 0, because no export needs it.
   void Add(int64_t key, int64_t rows);
   // Forgets all keys dropped so far.
   void Forget();
-  // Returns whether all keys dropped after `epoch` are known.
-  bool Knows(int32_t epoch) const { return epoch >= known_after_; }
-  // Calls fn(key) for each key dropped after `epoch`. A key may come several times, and may have a
-  // row again. REQUIRES: Knows(epoch).
+  // Returns whether this object has every key that was dropped after `epoch`.
+  bool HasAllAfter(int32_t epoch) const { return epoch >= known_after_; }
+  // Calls fn(key) for each key dropped after `epoch`, several times for some keys. A key may have a
+  // row again. REQUIRES: HasAllAfter(epoch).
   template <class Fn>
   void ForEachAfter(int32_t epoch, Fn fn) const {
     for (const Entry& entry : entries_) {

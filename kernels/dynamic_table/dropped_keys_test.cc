@@ -16,7 +16,7 @@ TEST(DroppedKeys, KnowsTheKeysOfEachEpoch) {
   TableEpochs epochs;
   DroppedKeys dropped(epochs);
   dropped.Add(1, 10);  // not kept: no export has set a mark
-  EXPECT_TRUE(dropped.Knows(0));
+  EXPECT_TRUE(dropped.HasAllAfter(0));
   epochs.now = 1;
   dropped.Add(2, 10);
   epochs.now = 2;
@@ -24,8 +24,8 @@ TEST(DroppedKeys, KnowsTheKeysOfEachEpoch) {
   EXPECT_EQ(After(dropped, 0), (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(After(dropped, 1), (std::vector<int64_t>{3}));
   dropped.Forget();
-  EXPECT_FALSE(dropped.Knows(1));
-  EXPECT_TRUE(dropped.Knows(2));
+  EXPECT_FALSE(dropped.HasAllAfter(1));
+  EXPECT_TRUE(dropped.HasAllAfter(2));
 }
 
 TEST(DroppedKeys, ForgetsWhatNoExportNamesBeforeTheRest) {
@@ -37,16 +37,16 @@ TEST(DroppedKeys, ForgetsWhatNoExportNamesBeforeTheRest) {
   epochs.now = 2;
   epochs.oldest = 1;
   for (int64_t key = 0; key < 200; ++key) dropped.Add(key, 0);
-  EXPECT_FALSE(dropped.Knows(0));
-  EXPECT_TRUE(dropped.Knows(1));
+  EXPECT_FALSE(dropped.HasAllAfter(0));
+  EXPECT_TRUE(dropped.HasAllAfter(1));
   EXPECT_EQ(After(dropped, 1).size(), 200u);
   for (int64_t key = 0; key < kLimit; ++key) dropped.Add(key, 0);
-  EXPECT_FALSE(dropped.Knows(1));
+  EXPECT_FALSE(dropped.HasAllAfter(1));
   EXPECT_LT(After(dropped, 1).size(), 400u);
   // The more rows a table has, the more keys it remembers.
   DroppedKeys large(epochs);
   for (int64_t key = 0; key < 3 * kLimit; ++key) large.Add(key, 4 * kLimit);
-  EXPECT_TRUE(large.Knows(1));
+  EXPECT_TRUE(large.HasAllAfter(1));
 }
 
 }  // namespace

@@ -81,7 +81,8 @@ StatusOr<Tensor> DynamicTable::Pull(const Tensor& ids, const Caller& caller) con
                    MakeTableTensor(caller.allocator, DType::kFloat, {ids.dim(0), spec_.width}));
   float* const out = rows.mutable_data<float>();
   const KeysByShard keys(ids);
-  // Estimates a cache miss, which overlaps with others, and a copy at 8 GB/s.
+  // The estimated time of a row: a cache miss, which overlaps with other misses, and a copy at 8
+  // GB/s.
   const double row_nanos = 30 + static_cast<double>(spec_.width) * sizeof(float) / 8;
   const double shard_nanos =
       row_nanos * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
@@ -104,7 +105,7 @@ Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, Row
   const KeysByShard keys(ids);
   const double shard_nanos =
       (60 + row_nanos) * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
-  // The loop runs to its end, because a cancelled step must not leave half an update.
+  // The loop ignores cancellation, because a cancelled step must not leave half an update.
   const WatchedLoops unwatched(nullptr);
   std::array<Status, TableSpec::kShards> results;
   caller.threads.ParallelFor(TableSpec::kShards, shard_nanos, [&](int64_t begin, int64_t end) {

@@ -69,7 +69,7 @@ class DynamicTable final : public Resource {
  public:
   static constexpr char kType[] = "DynamicTable";
   using RowUpdate = TableShard::RowUpdate;
-  // The memory, threads and step of the calling kernel. Waits are through `threads`.
+  // The memory, threads and step of the calling kernel. The table waits through `threads`.
   struct Caller {
     Allocator& allocator;
     Scheduler& threads;
@@ -90,8 +90,8 @@ class DynamicTable final : public Resource {
 
   const std::string& name() const { return name_; }
   const TableSpec& spec() const { return spec_; }
-  // Return the number of all rows, and of those in files. Changes that are being made may be
-  // missing.
+  // Return the number of all rows, and the number of rows in files. Changes that are in progress
+  // may not be included.
   int64_t size() const;
   int64_t spilled_rows() const;
 
@@ -99,7 +99,7 @@ class DynamicTable final : public Resource {
   // int64 vector; DataLoss, or an error of the file system, if a row in a file cannot be read.
   StatusOr<Tensor> Pull(const Tensor& ids, const Caller& caller) const;
   // Calls `update` for each id that has or gets a row: within a shard in the order of the ids, but
-  // in several shards at a time. `row_nanos`: the approximate cost of one call. ResourceExhausted
+  // for several shards at a time. `row_nanos`: the approximate cost of one call. ResourceExhausted
   // if there is no memory, or no room on the disk for rows beyond the limit of the memory; each
   // shard has then made all of its updates or none. The push is completed even if the step is
   // cancelled meanwhile.
@@ -108,8 +108,9 @@ class DynamicTable final : public Resource {
   // Drops the rows of `ids`. Ignores keys without a row.
   Status Erase(const Tensor& ids, const Caller& caller);
 
-  // Returns the rows of each of the `wanted` buckets, of `buckets` in all. Pushes wait, so that all
-  // rows are copied at one point in time. ResourceExhausted if there is no memory.
+  // Returns the rows of each of the `wanted` buckets, where `buckets` is the number of all buckets.
+  // Pushes wait meanwhile, so that all rows are copied at one point in time. ResourceExhausted if
+  // there is no memory.
   StatusOr<std::vector<TableRows>> Export(absl::Span<const int64_t> wanted, int64_t buckets,
                                           const Caller& caller) const;
   // Like Export, and sets the mark `mark` at that point in time; an empty `mark` sets none. Returns
@@ -121,15 +122,15 @@ class DynamicTable final : public Resource {
   static constexpr size_t kMarks = 4;
 
   // Replaces all rows by `rows`, which may be empty. If there are more rows than the limit, keeps
-  // those that were updated last. Forgets the counts of keys without a row. InvalidArgument, with
+  // the rows that were updated last. Resets the counts of keys without a row. InvalidArgument, with
   // nothing changed, if the rows do not have the table's shape. InvalidArgument if a key occurs
   // twice in the rows that are kept, ResourceExhausted if there is no memory; some shards then have
   // their new rows, and the others are empty or have their old rows.
   Status Import(absl::Span<const TableRows> rows, const Caller& caller);
   // Applies the result of ExportChanges to a table that has the rows of `base_mark`: drops keys,
   // then adds rows, or replaces them if their key has one. The rows count as the last updated.
-  // `complete`: buckets, of `buckets` in all, whose old rows are all dropped first. Errors as in
-  // Import.
+  // `complete`: the buckets whose old rows are all dropped first; `buckets` is the number of all
+  // buckets. Errors as in Import.
   Status Merge(const TableChanges& changes, const std::vector<int64_t>& complete, int64_t buckets,
                const Caller& caller);
 
@@ -150,7 +151,7 @@ class DynamicTable final : public Resource {
     std::string name;
     int32_t epoch;  // the epoch that ended with the mark
   };
-  // Selects the rows that an export returns: those changed after `epoch`.
+  // Selects the rows that an export returns: rows of the wanted buckets that changed after `epoch`.
   struct RowSelection {
     std::vector<int> places;  // index in the result, by bucket; -1 if not wanted
     int64_t buckets = 1;
@@ -163,7 +164,8 @@ class DynamicTable final : public Resource {
                                             Allocator& allocator) const;
   StatusOr<std::vector<Tensor>> CopyDropped(const AllShards& all, const RowSelection& wanted,
                                             Allocator& allocator) const;
-  // Adds a mark. Const, and not recorded by Changed, because marks are hints (core/op/resource.h).
+  // Adds a mark. This function is const, and does not record the mark in the StateLog, because
+  // marks are hints (core/op/resource.h).
   void AddMark(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   int32_t EpochOf(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   Status CheckIds(const Tensor& ids) const;
@@ -173,7 +175,7 @@ class DynamicTable final : public Resource {
   Status PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,
                    const Caller& caller);
   Status EraseShard(Shard& shard, const ShardKeys& keys, const Caller& caller);
-  // The place of a row to import: row i of `rows`.
+  // A row to import: row i of `rows`.
   struct Place {
     const TableRows* rows;
     int64_t i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures pulls and pushes of a table with 1 million rows of 64 floats, on one core: rows per
-// second. Those of a table with a spill directory have 1 in 16 rows in memory.
+// second. A table with a spill directory has 1 in 16 rows in memory.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -118,7 +118,7 @@ void Push(benchmark::State& state, const std::string& method, const std::vector<
 }
 void BM_PushGradientDescent(benchmark::State& state) { Push(state, "GradientDescent", {}, false); }
 void BM_PushAdagrad(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, false); }
-// The table has a limit of rows, so it keeps the order of updates.
+// The table of BM_PushAdagradLimited has a limit of rows, so it keeps the order of updates.
 void BM_PushAdagradLimited(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, true); }
 void BM_PushAdagradSpilled(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, false, true); }
 BENCHMARK(BM_PushAdagradSpilled)->ArgName("zipf")->Arg(0)->Arg(1);

@@ -59,7 +59,7 @@ const Method kMethods[] = {
      }},
 };
 
-// The rows that a table should have after updates by one method.
+// A model of a table: the rows that the table should have after updates by one method.
 class Model {
  public:
   Model(const Method& method, int64_t width) : method_(method), width_(width) {}
@@ -244,7 +244,8 @@ TEST(DynamicTable, KeepsTheNewestRowsOfACheckpointThatIsTooLarge) {
   std::vector<std::vector<Tensor>> lists;
   for (const Tensor& tensor : table.Export(1, {0})) lists.push_back({tensor});
   ASSERT_TRUE(smaller.Import(lists).ok());
-  // The steps of a shard never decrease, so the last two updates count as made in the step before.
+  // The step of a shard never decreases, so the last two updates count as updates of the step
+  // before them.
   const auto rows = smaller.Export(1, {0});
   EXPECT_EQ(rows[0].ToString(), Ids({keys[0], keys[2]}).ToString());
 }
@@ -337,7 +338,7 @@ TEST(DynamicTable, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(wanted({4}), HasSubstr("wanted must be from 0 to 3, has 4"));
   EXPECT_THAT(wanted({-1}), HasSubstr("wanted must be from 0 to 3, has -1"));
   EXPECT_THAT(wanted({1, 2, 1}), HasSubstr("wanted must have each bucket once, has 1 twice"));
-  // Imports rows of a table with another number of slots.
+  // Imports rows of a table with a different number of slots, which must fail.
   ASSERT_TRUE(table.Apply("Adagrad", {1}, grad, {0.1f}).ok());
   std::vector<std::vector<Tensor>> lists;
   for (const Tensor& tensor : table.Export(1, {0})) lists.push_back({tensor});
@@ -348,7 +349,7 @@ TEST(DynamicTable, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message(TestTable(Uniform(2, {0.1f})).Import(lists)), HasSubstr("key 1 comes twice"));
 }
 
-// No reader sees a row that is half changed, and no update is lost.
+// Checks that no reader sees a row that is half updated, and that no update is lost.
 TEST(DynamicTable, StepsMayOverlap) {
   const TestTable table({{"width", int64_t{16}}, {"slots", std::vector<float>{}}});
   constexpr int kThreads = 4, kRounds = 60;

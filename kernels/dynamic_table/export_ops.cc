@@ -175,11 +175,11 @@ KERNEL_ANY_TYPE(DynamicTableImport, ImportKernel);
 
 OP(DynamicTableExportChanges) {
   OpDef op = TableOp(
-      "Like DynamicTableExport, but returns only the rows that have changed since the "
-      "export whose `mark` was `base_mark`, and the keys[n] that were `dropped` since; "
-      "each of `bases` then equals base. Where that export is not known any more, "
-      "or base_mark is empty, returns all rows, and the bases are empty. The table "
-      "remembers its newest four marks; a mark that is empty is not remembered.",
+      "Like DynamicTableExport, but returns only the rows that have changed since the export whose "
+      "`mark` was `base_mark`, and in `dropped` the keys[n] whose rows were dropped since; each of "
+      "`bases` then equals `base`. If the table does not remember that export, or base_mark is "
+      "empty, returns all rows, and the bases are empty. The table remembers its newest four "
+      "marks; a mark that is empty is not remembered.",
       {{"mark", "string"}, {"base_mark", "string"}, {"base", "string"}}, ChangeArgs());
   op.attrs = BucketAttrs();
   return op;
@@ -188,9 +188,9 @@ KERNEL_ANY_TYPE(DynamicTableExportChanges, ExportChangesKernel);
 
 OP(DynamicTableMerge) {
   OpDef op = TableOp(
-      "Applies what DynamicTableExportChanges returned with the same attributes: adds and "
-      "replaces rows, and deletes those of `dropped`. Where one of `bases` is empty, the "
-      "old rows of that bucket are deleted first.",
+      "Applies what DynamicTableExportChanges returned with the same attributes: adds and replaces "
+      "rows, and deletes those of `dropped`. If one of `bases` is empty, the old rows of its "
+      "bucket are deleted first.",
       ChangeArgs(), {});
   op.attrs = BucketAttrs();
   op.shape = NoOutputs;

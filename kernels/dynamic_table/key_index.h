@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Mixes all bits of a key. The part, the shard and the place in the index are chosen by different
-// bits of the hash.
+// Mixes all bits of a key. Different bits of the hash select the part, the shard and the entry of
+// the index.
 inline uint64_t HashKey(int64_t key) {
   auto h = static_cast<uint64_t>(key) + 0x9E3779B97F4A7C15u;
   h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -29,7 +29,7 @@ class KeyIndex {
   KeyIndex(const KeyIndex&) = delete;  // an empty index points to its own member
   KeyIndex& operator=(const KeyIndex&) = delete;
 
-  // Prefetches the entry that Find reads first. `hash` is the key's.
+  // Prefetches the entry that Find reads first for a key with this hash.
   void Prefetch(uint64_t hash) const { __builtin_prefetch(entries_ + (hash & mask_)); }
   // Returns the row of `key`, or kNone. Here and below, `hash` is HashKey(key).
   int32_t Find(int64_t key, uint64_t hash) const {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowBlocks: the rows of one shard of a table, in blocks of up to 256 rows and 256 KiB. A row is a
-// header, the values, and the optimizer's slots of these values, one after the other. Rows are
-// identified by numbers and never move; Take reuses released rows. Not thread-safe.
+// RowBlocks: the rows of one shard of a table, in blocks of up to 256 rows and 256 KiB (a larger
+// row has a block of its own). A row is a header, the values, and the optimizer's slots of these
+// values, one after the other. Rows are identified by numbers and never move; Take reuses released
+// rows. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +46,8 @@ class RowBlocks {
   const float* values(int32_t row) const {
     return static_cast<const float*>(static_cast<const void*>(At(row) + sizeof(RowHeader)));
   }
-  // Prefetches the first `bytes` of the row, up to 1 KiB; the hardware prefetcher then continues.
+  // Prefetches the first `bytes` bytes of the row, at most 1 KiB, because the hardware prefetches
+  // the rest.
   void Prefetch(int32_t row, int64_t bytes) const {
     constexpr int64_t kLine = 64, kBytesMax = 1024;
     for (int64_t i = 0; i < std::min(bytes, kBytesMax); i += kLine) __builtin_prefetch(At(row) + i);

@@ -3,9 +3,9 @@
 // ShardMutex: the lock of one shard of a table. It allows many readers, or one writer.
 //
 // A shard that keeps rows in files reads and writes them under its lock. Threads that need the lock
-// then wait through the Scheduler of their caller. So a simulation, in which files take time, can
-// run the holder of the lock meanwhile. A shard without files has an ordinary SharedMutex. In both
-// cases a reader waits only for the writer that holds the lock.
+// then wait through the Scheduler of their caller. So a simulation in which files take time can run
+// the holder of the lock while they wait. A shard without files has an ordinary SharedMutex. In
+// both cases a reader waits only for the writer that holds the lock.
 #pragma once
 
 #include <vector>
@@ -40,12 +40,12 @@ class ABSL_LOCKABLE ShardMutex {
   void Release() ABSL_LOCKS_EXCLUDED(state_mu_);
 
   const bool waits_for_files_;
-  SharedMutex mu_;  // if no holder waits for files; the members below are for the other case
+  SharedMutex mu_;  // used if waits_for_files_ is false; otherwise, the members below are used
 
   Mutex state_mu_;
   int readers_ ABSL_GUARDED_BY(state_mu_) = 0;
   bool writer_ ABSL_GUARDED_BY(state_mu_) = false;
-  // One for each thread that waits, because threads may wait through different schedulers.
+  // One Condition for each waiting thread, because threads may wait through different schedulers.
   std::vector<Condition*> waits_ ABSL_GUARDED_BY(state_mu_);
 };
 

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Writers count, and readers look, on threads of the machine.
+// Writers increment two counters, and readers compare them, on real threads.
 void CountUnder(ShardMutex& mu) {
   constexpr int kThreads = 4, kRounds = 2000;
   int64_t first = 0, second = 0;  // equal unless a writer holds the lock

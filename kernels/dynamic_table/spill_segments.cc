@@ -25,8 +25,8 @@ uint32_t SpillRecordCrc(const SpillRecordHeader& header, const char* values, int
   return MaskCrc(ExtendCrc32c(Crc32c({start, kCovered}), {values, static_cast<size_t>(bytes)}));
 }
 
-// Returns `status` with a text that says what the file holds (rows for which there is no memory),
-// and its directory.
+// Returns `status` with a text that names the contents of the file (rows for which there is no
+// memory) and its directory.
 Status SpillError(const Status& status, const std::string& directory) {
   return Annotate(
       status, StrCat("rows for which there is no memory, in spill_directory '", directory, "'"));
@@ -70,7 +70,8 @@ Status SpillSegments::Open(Env& env) {
   Segment made;
   ASSIGN_OR_RETURN(made.writer, env.NewWritableFile(path));
   auto reader = env.OpenFile(path);
-  // The file must not stay behind, whether or not it can be used.
+  // Removes the file's name even if the file cannot be used, because no file may remain in the
+  // directory.
   const Status removed = env.RemoveFile(path);
   RETURN_IF_ERROR(reader.status());
   RETURN_IF_ERROR(removed);
@@ -105,7 +106,7 @@ Status SpillSegments::AppendToOpen(absl::Span<const Record> records, std::vector
   segment.owners.reserve(first + count);
   const Status written = segment.writer->Append(bytes);
   if (!written.ok()) {
-    // The file may end with a part of a record, so no more can be appended to it.
+    // The file may end with a part of a record, so no more records can be appended to it.
     Seal(open_);
     return written;
   }
@@ -119,7 +120,7 @@ Status SpillSegments::AppendToOpen(absl::Span<const Record> records, std::vector
 }
 
 void SpillSegments::Seal(int segment) {
-  // Nobody needs the file after a crash, so it does not matter whether Close reports an error.
+  // Ignores an error of Close, because no process reads the file after a crash.
   segments_[segment].writer->Close().IgnoreError();
   segments_[segment].writer = nullptr;
   open_ = -1;
@@ -136,7 +137,7 @@ Status SpillSegments::Read(int32_t place, int64_t key, float* values) const {
   const Status read = segments_[place / segment_records_].reader->Read(number * record_bytes,
                                                                        record_bytes, bytes.data());
   if (read.code() == StatusCode::kOutOfRange) {
-    // OutOfRange is the end of the data for a training loop.
+    // Does not pass on OutOfRange, which means the end of the data to a training loop.
     return SpillError(DataLoss("the row of key ", key, " is missing: ", read.message()),
                       directory_);
   }
@@ -167,7 +168,7 @@ void SpillSegments::Clear() {
   open_ = -1;
 }
 
-int SpillSegments::MostlyFree() const {
+int SpillSegments::FindMostlyFree() const {
   for (int i = 0; i < std::ssize(segments_); ++i) {
     const Segment& each = segments_[i];
     const bool full = each.reader != nullptr && i != open_;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SpillSegments: files of one shard of a table, with rows for which there is no memory. A file
-// ("segment") has records of equal size, is only appended to, and has no name: it is removed as
-// soon as it is open, so it disappears with the table or the process, however that ends.
+// ("segment") has records of equal size, and records are only appended. Its name is removed as soon
+// as it is open, so the file disappears when the table or the process ends, even if the process
+// crashes.
 //
 // A record is {int64 key, int32 number in the segment, uint32 masked CRC-32C of all the rest,
 // float[]}, in the machine's byte order. The place of a record is the index of its segment times
-// the records per segment, plus its number in the segment. An owner, a number that the caller
-// chooses, is kept in memory for each record in use.
+// the records per segment, plus its number in the segment. For each record in use, an owner is kept
+// in memory: a number that the caller chooses.
 //
 // Not thread-safe, but several threads may Read at a time.
 #pragma once
@@ -48,12 +49,12 @@ class SpillSegments {
   void Free(int32_t place);
   void Clear();
 
-  // Returns a full segment less than half of whose records are in use, or -1.
-  int MostlyFree() const;
+  // Returns a full segment with fewer than half of its records in use, or -1 if there is none.
+  int FindMostlyFree() const;
   // Returns the places of the records of a segment that are in use.
   std::vector<int32_t> PlacesOf(int segment) const;
   int32_t OwnerOf(int32_t place) const;
-  // Makes MostlyFree skip this segment, which cannot be read, from now on.
+  // Makes FindMostlyFree skip this segment, which cannot be read, from now on.
   void KeepSegment(int segment) { segments_[segment].kept = true; }
 
   // Returns the size of all files.

@@ -63,7 +63,7 @@ void AddOne(DynamicTable& table, const std::vector<int64_t>& ids,
             OkStatus());
 }
 
-// Expects that no row of `ids` is half updated.
+// Checks that no row of `ids` is half updated.
 void ExpectWholeRows(const DynamicTable& table, const std::vector<int64_t>& ids,
                      const DynamicTable::Caller& caller) {
   const auto rows = table.Pull(Tensor::Vector(ids), caller);
@@ -72,8 +72,8 @@ void ExpectWholeRows(const DynamicTable& table, const std::vector<int64_t>& ids,
   for (int64_t i = 0; i < kIds; ++i) EXPECT_EQ(row[kWidth * i], row[kWidth * i + 1]);
 }
 
-// Two steps train, one reads, one exports, one looks at the size. The simulation counts as hung
-// if one of them waits for ever.
+// Two steps train, one pulls, one exports, and one reads the size. The simulation fails if one of
+// them waits for ever.
 void Simulate(uint64_t seed) {
   SimScheduler scheduler({.seed = seed});
   SimFiles files(scheduler);

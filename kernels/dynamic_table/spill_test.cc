@@ -32,7 +32,7 @@ std::string SpillDirectory() {
                 ::testing::UnitTest::GetInstance()->current_test_info()->name());
 }
 
-// Real files, which fail as the test says.
+// Real files, whose operations fail as the test requests.
 class FaultyFiles final : public ForwardingEnv {
  public:
   FaultyFiles() : ForwardingEnv(Env::Real()) {}
@@ -105,7 +105,7 @@ TableSpec SmallSpec() {
           .spill_directory = SpillDirectory()};
 }
 
-// One shard, and the rows that it should have.
+// One shard, and a model: the rows that the shard should have.
 struct ShardAndModel {
   explicit ShardAndModel(const TableSpec& its) : spec(its) {}
 
@@ -195,7 +195,7 @@ TEST(Spill, IsAMap) {
   // Mostly free files are compacted, so they are bounded.
   const int64_t bound = 2 * most_spilled + 2 * kSegmentRecords;
   EXPECT_LE(both.shard.file_bytes(), bound * SpillSegments::RecordBytes(6));
-  // The files have no names, so none stays behind.
+  // The files have no names, so the directory is empty.
   EXPECT_THAT(*Env::Real().ListDirectory(SpillDirectory()), ::testing::IsEmpty());
   both.shard.Clear();
   EXPECT_EQ(both.shard.file_bytes(), 0);

@@ -55,10 +55,10 @@ void SpilledRows::Clear() {
 }
 
 bool SpilledRows::Compact() {
-  const int segment = segments_.MostlyFree();
+  const int segment = segments_.FindMostlyFree();
   if (segment < 0) return false;
   const Status moved = Move(segment);
-  // A full disk may have room later, a damaged record stays damaged.
+  // Gives up a segment only if a record is damaged: the error of a full disk may not occur again.
   if (moved.code() == StatusCode::kDataLoss) segments_.KeepSegment(segment);
   return moved.ok();
 }

@@ -28,12 +28,13 @@ class SpilledRows {
   // Borrows `files`. REQUIRES: spec.spills().
   SpilledRows(const TableSpec& spec, Env& files, int64_t segment_bytes);
 
-  // Adds rows of `from`, and returns their numbers here. They become the newest, the last one the
-  // newest of all. If that fails, none is added.
+  // Adds the rows `rows` of `from`, and returns their numbers in this object. They become the
+  // newest rows here, the last of `rows` the newest of all. If this fails, no row is added.
   StatusOr<std::vector<int32_t>> Add(Allocator& allocator, const RowBlocks& from,
                                      absl::Span<const int32_t> rows);
   const RowHeader& header(int32_t row) const { return headers_.header(row); }
-  // Copies the values and slots of a row. DataLoss if they are not those that were written.
+  // Copies the values and slots of a row to `values`. DataLoss if the file does not have the values
+  // that were written.
   Status Read(int32_t row, float* values) const;
   void Remove(int32_t row);
   void Clear();

@@ -33,8 +33,8 @@ std::multiset<int64_t> StepsOf(const TestTable& table) {
   return {steps.begin(), steps.end()};
 }
 
-// A checkpoint and the changes after it, merged, make the same table: also with limits, with keys
-// that are dropped and come back, and after saves that fail.
+// A checkpoint, merged with the changes after it, gives the same table: also with limits, with keys
+// that are dropped and get a row again, and after saves that fail.
 TEST(TableChanges, ChangesMakeTheSameTable) {
   const std::vector<int64_t> all = {0, 1, 2};
   for (const bool limited : {false, true}) {

@@ -98,7 +98,7 @@ StatusOr<TableChanges> DynamicTable::ExportChanges(absl::Span<const int64_t> wan
   TableChanges changes;
   const AllShards all(*this, caller.threads);
   const int32_t base = EpochOf(base_mark);
-  changes.complete = base < 0 || !all.KnowsDropped(base);
+  changes.complete = base < 0 || !all.HasAllDroppedAfter(base);
   if (changes.complete) {
     changes.dropped.assign(wanted.size(), Tensor(DType::kInt64, {0}));
   } else {
@@ -112,7 +112,7 @@ StatusOr<TableChanges> DynamicTable::ExportChanges(absl::Span<const int64_t> wan
 
 // Sets the mark and starts a new epoch; does nothing if the mark is empty. The caller holds the
 // locks of all shards, so that no row changes meanwhile. Marks are not in the state log: a follower
-// that takes over knows none, so its first export is of all rows.
+// that takes over has no marks, so its first export returns all rows.
 void DynamicTable::AddMark(const std::string& mark) const {
   if (mark.empty()) return;
   MutexLock lock(marks_mu_);

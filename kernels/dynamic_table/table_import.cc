@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Imports to a DynamicTable: rows of a checkpoint, which replace the table's or are added to them.
+// Imports to a DynamicTable: rows of a checkpoint, which replace the rows of the table or are added
+// to them.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -157,7 +158,7 @@ Status DynamicTable::ImportShard(int64_t number, const ShardRows& incoming, cons
 Status DynamicTable::FillShard(TableShard& shard, const ShardRows& rows,
                                Allocator& allocator) const {
   const int64_t count = rows.keys.dim(0), floats = spec_.floats();
-  // Rows beyond the limit go to files a few at a time, so that they need no memory at once.
+  // Moves rows beyond the limit to files a few at a time, so that the rows are never all in memory.
   constexpr int64_t kSpilledAtATime = 1024;
   const int64_t reserved = spec_.spills() ? std::min(kSpilledAtATime, count) : count;
   for (int64_t i = 0; i < count; ++i) {

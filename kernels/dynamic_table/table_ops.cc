@@ -173,18 +173,17 @@ double TableBytes(const Attrs& attrs) {
 OP(DynamicTable) {
   return {
       .doc =
-          "Makes a table of rows of `width` floats. Any int64 is a key; its row is made "
-          "when it is first updated. `initializer` fills a new row: with the constant a, "
-          "with uniform numbers from a to b, or with normal numbers of mean a and standard "
-          "deviation b, which depend only on seed and key. `slots` has the initial value of "
-          "each optimizer slot. With `admit_after`, a key gets its row with its "
-          "admit_after-th update and reads as default_value before; updates are counted in "
-          "filter_counters bytes. If there are more than max_rows rows, or more than "
-          "max_bytes of memory, the least recently updated rows are dropped; so are rows "
-          "without an update for more than max_age steps. 0 means no limit. With "
-          "spill_directory, rows beyond max_rows or max_bytes are kept in files there, of at "
-          "most spill_max_bytes in rows; they are read where they are, and come back to memory "
-          "when they are updated.",
+          "Makes a table of rows of `width` floats. Any int64 is a key; the row of a key is made "
+          "when the key is first updated. `initializer` fills a new row: with the constant a, with "
+          "uniform numbers from a to b, or with normal numbers of mean a and standard deviation b, "
+          "which depend only on seed and key. `slots` has the initial value of each optimizer "
+          "slot. With `admit_after`, a key gets its row with its admit_after-th update and reads "
+          "as default_value before; updates are counted in filter_counters bytes. If there are "
+          "more than max_rows rows, or more than max_bytes of memory, the least recently updated "
+          "rows are dropped; so are rows without an update for more than max_age steps. 0 means no "
+          "limit. With spill_directory, rows beyond max_rows or max_bytes are kept in files there, "
+          "of at most spill_max_bytes in rows; reads leave them in the files, and an update moves "
+          "its row back to memory.",
       .outputs = {{"table", "resource"}},
       .attrs = {{"width", Ints{.min = 1}},
                 {"initializer", OneOf{{"constant", "uniform", "normal"}}, "constant"},

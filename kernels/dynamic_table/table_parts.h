@@ -60,7 +60,8 @@ class DynamicTable::KeysByShard {
   std::array<int64_t, TableSpec::kShards + 1> starts_ = {};
 };
 
-// Holds the lock of one shard for changes.
+// Holds the lock of one shard exclusively. The destructor stores the sizes of the shard before it
+// releases the lock.
 class ABSL_SCOPED_LOCKABLE DynamicTable::ShardWriterLock {
  public:
   ShardWriterLock(Shard& shard, Scheduler& threads) ABSL_EXCLUSIVE_LOCK_FUNCTION(shard.mu)
@@ -97,19 +98,19 @@ class DynamicTable::AllShards {
   template <class Fn>
   void ForEachRow(Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) {
-      // A pointer, because the analysis of the lambda does not see the locks.
+      // Uses a pointer, because the thread-safety analysis of the lambda does not see the locks.
       const TableShard* const rows = &shard->rows;
       rows->ForEachRow([&](int32_t row) { fn(*rows, row); });
     }
   }
-  // Returns whether every shard knows all keys that it dropped after `epoch`.
-  bool KnowsDropped(int32_t epoch) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  // Returns whether every shard has all keys that it dropped after `epoch`.
+  bool HasAllDroppedAfter(int32_t epoch) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) {
-      if (!shard->rows.dropped().Knows(epoch)) return false;
+      if (!shard->rows.dropped().HasAllAfter(epoch)) return false;
     }
     return true;
   }
-  // Calls fn(key) for each key dropped after `epoch`; a key may come several times.
+  // Calls fn(key) for each key dropped after `epoch`, several times for some keys.
   template <class Fn>
   void ForEachDropped(int32_t epoch, Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) shard->rows.dropped().ForEachAfter(epoch, fn);

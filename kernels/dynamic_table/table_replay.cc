@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replay of a DynamicTable's records of a StateLog. They are not trusted.
+// Replay of the records of a DynamicTable in a StateLog. The records are not trusted.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// No step uses a table that is replayed (StateReplayer), so a replay waits for no lock.
+// No step uses a table while it is replayed (StateReplayer), so a replay does not wait for locks.
 DynamicTable::Caller ReplayCaller(const UpdateOrigin& origin) {
   return {CpuAllocator(), Scheduler::Real(), origin};
 }

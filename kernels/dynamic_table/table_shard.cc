@@ -12,7 +12,8 @@ namespace {
 // overlap.
 constexpr size_t kEntriesAhead = 16, kRowsAhead = 4;
 
-// Returns the row of each key, or KeyIndex::kNone; a smaller number if the row is in a file.
+// Returns, for each key, its row: KeyIndex::kNone if it has none, a smaller number if the row is in
+// a file.
 std::vector<int32_t> FindRows(const KeyIndex& index, const ShardKeys& keys) {
   const auto at = keys.positions;
   std::vector<int32_t> found(at.size());
@@ -101,10 +102,10 @@ Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t ste
     const int64_t key = keys.keys[position];
     const uint64_t hash = keys.hashes[position];
     int32_t row = found[i];
-    // The key may have got a row in memory by an earlier occurrence in this batch.
+    // An earlier occurrence of the key in this batch may have moved its row to memory.
     if (row < 0) row = index_.Find(key, hash);
     if (found[i] < KeyIndex::kNone) {
-      if (row < 0) row = BringBack(row, back, hash);
+      if (row < 0) row = MoveToMemory(row, back, hash);
       back += spec_.floats();
     }
     if (row < 0) {
@@ -140,7 +141,7 @@ StatusOr<std::vector<float>> TableShard::ReadSpilled(const std::vector<int32_t>&
 }
 
 // Moves a row from its file to memory. Returns its number there. REQUIRES: there is room in memory.
-int32_t TableShard::BringBack(int32_t row, const float* values, uint64_t hash) {
+int32_t TableShard::MoveToMemory(int32_t row, const float* values, uint64_t hash) {
   const RowHeader header = spilled_->header(SpilledRow(row));
   spilled_->Remove(SpilledRow(row));
   const int32_t back = rows_.Take();
@@ -185,8 +186,8 @@ void TableShard::Evict(Allocator& allocator, int64_t old_max) {
     if (age <= static_cast<uint64_t>(spec_.max_age)) break;
     Drop(oldest);
   }
-  // Ignores the error, because the updates are done. No row is lost: the rows stay in memory, and
-  // if they still cannot be written, the next push fails before it changes anything.
+  // Ignores the error, because the updates have been made. No row is lost: the rows stay in memory,
+  // and if they still cannot be written then, the next push fails before it changes anything.
   SpillBeyondLimit(allocator).IgnoreError();
 }
 

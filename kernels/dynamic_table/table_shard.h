@@ -34,12 +34,12 @@ struct ShardKeys {
 
 class TableShard {
  public:
-  // Updates a row. `position`: that of the key in the batch; `updates`: the number of updates of
-  // the row, including this one.
+  // Updates a row. `position`: the position of the key in the batch; `updates`: the number of
+  // updates of the row, including this one.
   using RowUpdate = absl::FunctionRef<void(int32_t position, float* values, int64_t updates)>;
 
-  // Borrows all three. `spec` describes the whole table, of TableSpec::kShards shards; rows are
-  // kept in `files` if spec.spills().
+  // Borrows `spec`, `epochs` and `files`. `spec` describes the whole table, of TableSpec::kShards
+  // shards. Rows beyond the limit of the memory are kept in `files` if spec.spills().
   TableShard(const TableSpec& spec, const TableEpochs& epochs, Env& files,
              int64_t segment_bytes = SpilledRows::kSegmentBytes);
 
@@ -48,7 +48,7 @@ class TableShard {
   int64_t memory_rows() const { return size() - spilled_rows(); }
   int64_t spilled_rows() const { return spilled_ == nullptr ? 0 : spilled_->size(); }
   int64_t file_bytes() const { return spilled_ == nullptr ? 0 : spilled_->file_bytes(); }
-  // Returns rows in memory, as Push returns them.
+  // Returns the rows in memory. The row numbers that Push returns refer to it.
   const RowBlocks& rows() const { return rows_; }
   const DroppedKeys& dropped() const { return dropped_; }
 
@@ -67,9 +67,9 @@ class TableShard {
   // Makes rows for new keys that are admitted. Updates every key that has a row, in the order of
   // the batch, which may repeat keys. Appends the row of each updated key to `updated`, unless that
   // is null. Three errors leave the shard unchanged: ResourceExhausted if there is no memory; the
-  // file system's error if a row in a file cannot be read; and that error if an earlier Evict could
-  // not write rows beyond the limit and they still cannot be written. The caller calls Evict
-  // afterwards.
+  // file system's error if a row in a file cannot be read; and the file system's error if an
+  // earlier Evict could not write rows beyond the limit, and they still cannot be written. The
+  // caller calls Evict afterwards.
   Status Push(Allocator& allocator, const ShardKeys& keys, int64_t step, RowUpdate update,
               std::vector<int32_t>* updated);
   // Drops the rows beyond the limit, or writes them to files, and drops at most `old_max` of the
@@ -103,7 +103,7 @@ class TableShard {
   void Drop(int32_t row);
   void MoveToNewest(int32_t row);
   StatusOr<std::vector<float>> ReadSpilled(const std::vector<int32_t>& found) const;
-  int32_t BringBack(int32_t row, const float* values, uint64_t hash);
+  int32_t MoveToMemory(int32_t row, const float* values, uint64_t hash);
   Status SpillBeyondLimit(Allocator& allocator);
 
   const TableSpec& spec_;

@@ -15,8 +15,8 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kWidthMax = 1 << 20, kSlotsMax = 8, kCountersMax = int64_t{1} << 32;
-// The bytes of the index for each row: the average number of entries per row times the entry's
-// size.
+// The bytes of the index for each row: the average number of index entries per row, times the size
+// of an entry.
 constexpr int64_t kIndexBytesPerRow = 32;
 
 // Calls put(i, number) for `count` random numbers of a distribution.

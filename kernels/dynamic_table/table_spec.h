@@ -43,8 +43,8 @@ struct TableSpec {
   int64_t max_bytes = 0;  // maximum bytes of rows and index; 0: no limit
   // The maximum number of steps since a row's last update: older rows are dropped. 0: no limit.
   int64_t max_age = 0;
-  // A directory for rows beyond the limit of max_rows and max_bytes: they are kept in files there,
-  // and not dropped. "": they are dropped.
+  // The directory of files for the rows beyond the limit of max_rows and max_bytes. "": these rows
+  // are dropped.
   std::string spill_directory = {};
   // Maximum bytes of rows in files; rows beyond it are dropped; 0: no limit.
   int64_t spill_max_bytes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BroadcastPlan: how to walk over one output and up to three operands of different shapes that
+// BroadcastPlan: the loops over one output and up to three operands of different shapes that
 // broadcast to it (NumPy's rules). Neighbouring dimensions are joined if every operand passes
 // through them with one stride.
 //

@@ -63,8 +63,8 @@ void RunRows(const BinaryLoop& loop, const BinaryRows& rows) {
 }
 
 // Runs the loop on a panel. If many short rows of one operand are combined with one row of the
-// other operand, such as a bias, first fills a block with copies of that row. The inner loop then
-// covers many rows at once.
+// other operand, such as a bias, first fills a block with copies of that one row. Each call of the
+// inner loop then computes many rows.
 void RunPanel(const BinaryLoop& loop, size_t size, const BinaryRows& rows) {
   constexpr int64_t kBlock = 512;
   const bool x_same = !rows.x_repeats && rows.x_step == 0,

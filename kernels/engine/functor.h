@@ -5,15 +5,15 @@
 //
 //   struct Log1pFn {
 //     template <class T> DEVICE_FN T operator()(T x) const {
-//       using std::log1p;  // or what argument-dependent lookup finds for complex on the device
+//       using std::log1p;  // for complex numbers, argument-dependent lookup finds log1p
 //       return log1p(x);
 //     }
 //   };
 //
 // A functor is a stateless type with one templated operator(). It may have these members:
-//   static constexpr double kNanos = 2;       // of one call, beyond reading and writing memory
-//   template <class T>                        // null, or what is wrong with the right operand of
-//   static const char* Invalid(const T& y);   // an integer op: it is asked before the loops start
+//   static constexpr double kNanos = 2;       // nanoseconds of a call, without memory traffic
+//   template <class T>                        // integer ops: returns an error text if the right
+//   static const char* Invalid(const T& y);   // operand is invalid; called before the loops start
 #pragma once
 
 #include <cmath>

@@ -11,15 +11,16 @@ namespace {
 
 constexpr int64_t kTile = 1024;  // accumulators of one unit of work: at most 16 KiB
 constexpr int64_t kMaxAccumulatorBytes = 16;
-// The minimum size of a piece, so that scheduling it pays.
+// The minimum size of a piece: for smaller pieces, scheduling would take longer than the work.
 constexpr int64_t kSplitElements = 64 << 10;
 constexpr int64_t kMaxPieces = 256;
 constexpr double kNanosPerElement = 0.12;
 
-// One reduction, split into tiles of outputs; the elements of each tile are split into pieces.
-class Reducing {
+// Runs one reduction. The outputs are split into tiles, and the input elements of each tile into
+// pieces.
+class ReductionRun {
  public:
-  Reducing(const ReductionLoop& loop, const ReductionPlan& plan, const void* x, void* y)
+  ReductionRun(const ReductionLoop& loop, const ReductionPlan& plan, const void* x, void* y)
       : loop_(loop),
         plan_(plan),
         x_(static_cast<const char*>(x)),
@@ -144,7 +145,7 @@ class Reducing {
 
 void Reduce(Scheduler& threads, const ReductionLoop& loop, const ReductionPlan& plan, const void* x,
             void* y) {
-  if (plan.num_outputs > 0) Reducing(loop, plan, x, y).Run(threads);
+  if (plan.num_outputs > 0) ReductionRun(loop, plan, x, y).Run(threads);
 }
 
 Status ReductionKernel::Init(const KernelInit& node) {
@@ -160,7 +161,7 @@ Status ReductionKernel::Compute(KernelContext& ctx) {
   const Tensor indices = ctx.input(1).Reshaped({ctx.input(1).num_elements()});
   ASSIGN_OR_RETURN(const auto axes, AxisValues(indices, "reduction_indices"));
   ASSIGN_OR_RETURN(const ReductionPlan plan, ReductionPlan::Make(x.shape(), axes, keep_dims_));
-  if (plan.num_reduced == 1 && loop_.single_is_result) {
+  if (plan.num_reduced == 1 && loop_.returns_single_element) {
     ctx.SetOutput(0, x.Reshaped(plan.output));
     return OkStatus();
   }

@@ -10,7 +10,7 @@
 //   template <class A, class T> static A Add(A a, T x);    // adds one element
 //   template <class A> static A Merge(A a, A b);
 //   template <class T, class A> static T Finish(A a, int64_t count);
-//   static constexpr bool kSingleIsResult;  // the result of one element is the element
+//   static constexpr bool kReturnsSingleElement;  // if true: reducing one element returns it
 // T is the type that loops compute in (functor.h): float for 16-bit floats.
 //
 // Only the inner loops are templates. Inputs: data, axes (in host memory); attribute keep_dims. The
@@ -29,8 +29,8 @@ namespace penstock {
 struct ReductionLoop {
   DType type;
   size_t accumulator_bytes;
-  bool single_is_result;
-  // These five functions run on the CPU. Each works on n accumulators.
+  bool returns_single_element;
+  // The five functions from `reset` to `finish` run on the CPU. Each works on n accumulators.
   void (*reset)(void* accumulators, int64_t n) = nullptr;
   // accumulators[i] += x[i * step + k] for k < length: accumulator i reduces row i of x.
   void (*across)(const void* x, int64_t n, int64_t step, int64_t length,
@@ -174,7 +174,7 @@ template <class R, class T>
 constexpr ReductionLoop ReductionLoopOf() {
   ReductionLoop loop = {.type = kDTypeOf<T>,
                         .accumulator_bytes = sizeof(typename R::template Accumulator<LoopType<T>>),
-                        .single_is_result = R::kSingleIsResult};
+                        .returns_single_element = R::kReturnsSingleElement};
   SetLoops<R, T>(&loop);
   return loop;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ReductionPlan: how a reduction over any set of axes walks through its input. Neighbouring
-// dimensions that are both kept or both reduced are joined, those of size one dropped. A value
-// type.
+// dimensions that are both kept or both reduced are joined, and dimensions of size one are dropped.
+// A value type.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ struct ReductionPlan {
   // because the inner loops run over them.
   Dims outer_kept, outer_reduced;
   Dim kept, reduced;
-  int64_t num_outputs = 1;  // elements
+  int64_t num_outputs = 1;  // elements of the output
   int64_t num_reduced = 1;  // input elements of each output
 
   // Returns the input offset of element `index` of the dimensions.
   static int64_t Offset(const Dims& dims, int64_t index);
 };
 
-// Returns the values of an int32 or int64 scalar or vector of axes. InvalidArgument names `what`.
+// Returns the values of an int32 or int64 scalar or vector of axes. Errors call the tensor `what`.
 StatusOr<absl::InlinedVector<int64_t, 4>> AxisValues(const Tensor& axes, string_view what);
-// Returns one axis, from a scalar or a vector of one; negative ones count from the end.
-// InvalidArgument if it is not one integer, or out of range.
+// Returns the axis that a scalar, or a vector of one element, holds; a negative axis counts from
+// the end. InvalidArgument if the tensor is not one integer, or if the axis is out of range.
 StatusOr<int> AxisValue(const Tensor& axis, int rank, string_view what);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Abort: ends the process that runs it. Programs use it to test how other tasks react.
+// Abort: ends the process that runs the node. Programs use it to test how other tasks react.
 #include <cstdio>
 #include <cstdlib>
 
@@ -34,7 +34,7 @@ class AbortKernel final : public Kernel {
 OP(Abort) {
   return {
       .doc =
-          "Ends the process that runs it: by SIGABRT or, with `exit_without_error`, with "
+          "Ends the process that runs this node: by SIGABRT or, with `exit_without_error`, with "
           "exit status 0.",
       .attrs = {{"error_msg", ""}, {"exit_without_error", false}},
       .shape = NoOutputs,

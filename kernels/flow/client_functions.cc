@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PyFunc and similar ops: calls of functions that only the client's process has. They are declared
-// so that a graph that contains them can be imported, and the rest of it run. Running one returns
-// an error that says what to do instead. SymbolicGradient: replaced before a step runs, if the
-// graph has its function.
+// so that a graph that contains them can be imported, and its other nodes can run. Running one
+// returns an error that says what to do instead. SymbolicGradient: the compiler replaces the node
+// by the gradient's nodes if the graph has its function.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -51,7 +51,7 @@ OpDef PyFuncOp(const char* doc) {
       .attrs = {{"token", Strings{}}, {"Tin", TypeList{}}, {"Tout", TypeList{}}},
       .shape = UnknownShape,
       .stateful = true,
-      .untestable_alone = "is only there to be imported: kernels/flow has its tests",
+      .untestable_alone = "returns an error when it runs: kernels/flow has its tests",
   };
 }
 
@@ -78,9 +78,9 @@ KERNEL_ANY_TYPE(EagerPyFunc, PyFuncKernel);
 OP(SymbolicGradient) {
   return {
       .doc =
-          "The gradients of a function of the graph's library: the inputs are its arguments and "
-          "the "
-          "gradients of its results, the outputs the gradients of its arguments.",
+          "Computes the gradients of a function of the graph's library. The inputs are the "
+          "function's arguments and the gradients of its results; the outputs are the gradients of "
+          "its arguments.",
       .inputs = {{"input", List("Tin")}},
       .outputs = {{"output", List("Tout")}},
       .attrs = {{"Tin", TypeList{.min_length = 1}},

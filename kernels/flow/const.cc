@@ -23,7 +23,8 @@ class ConstKernel : public Kernel {
     return InvalidArgument("node '", node.name, "': attribute dtype is ", Name(dtype),
                            ", attribute value is ", Name(value_.dtype()));
   }
-  // The outputs of all steps share the buffer. A kernel that wants to write to it makes a copy.
+  // The outputs of all steps share the buffer of the value. A kernel that writes to a shared buffer
+  // makes a copy first.
   Status Compute(KernelContext& ctx) override {
     ctx.SetOutput(0, value_);
     return OkStatus();

@@ -39,7 +39,8 @@ Status LoopCondShape(ShapeScope& s) {
 
 // Returns the element type and shape that the output's handle carries, or null if they are not
 // known. For a resource these are those of the first input, because all inputs hold the same
-// handle. For a variant all inputs must agree; a loop-carried input's are not known yet.
+// handle. For a variant, the result is null unless all inputs have the same element type and shape.
+// In a loop, those of the loop-carried input may not be known yet.
 const ResourceHandle::Element* CommonElement(const ShapeScope& s) {
   const ResourceHandle::Element* const first = s.element(0);
   if (first == nullptr || s.attr<EdgeType>("T").dtype != DType::kVariant) return first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeParam: zeros, in place of a value that only the other branch computes.
+// FakeParam: returns zeros in place of a value that only another branch computes.
 #include <cstring>
 
 #include "core/op/gradient.h"
@@ -38,10 +38,10 @@ class FakeParamKernel final : public Kernel {
 OP(FakeParam) {
   return {
       .doc =
-          "Returns a tensor of type dtype whose values nothing should read: branches of a "
-          "conditional return it where only another branch computes a value. It has zeros, "
-          "empty strings or empty variants; dimensions that `shape` leaves open are 0, and "
-          "without a known rank it is a scalar. InvalidArgument if `shape` is too large.",
+          "Returns a tensor of type dtype that stands for a missing value: a branch of a "
+          "conditional returns it for a result that only another branch computes. Its elements are "
+          "zeros, empty strings or empty variants. Unknown dimensions of `shape` become 0; if the "
+          "rank is unknown, the tensor is a scalar. InvalidArgument if `shape` is too large.",
       .outputs = {{"output", "dtype"}},
       .types = {{"dtype", kAnyType}},
       .attrs = {{"shape", Shapes{}}},

@@ -102,7 +102,7 @@ class FilledConstOnGpu final : public FilledConst {
     const auto stream = static_cast<cudaStream_t>(ctx.stream());
     cudaError_t error = cudaMemcpyAsync(out->mutable_raw_data(), on_host.raw_data(),
                                         on_host.bytes(), cudaMemcpyHostToDevice, stream);
-    // Waits for the copy, because on_host must live until it ends.
+    // Waits for the copy, because on_host must live until the copy has ended.
     if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
     if (error == cudaSuccess) return OkStatus();
     return Internal("copying a constant to the GPU: ", cudaGetErrorString(error));
@@ -113,7 +113,7 @@ std::vector<KernelDef> GpuFilledConstKernels() {
   std::vector<KernelDef> kernels;
   for (const DType dtype : kAnyType) {
     KernelDef def{.op = "_FilledConst", .device = "GPU", .types = {{"dtype", dtype}}};
-    const bool on_host = dtype == DType::kInt32 || !IsPlain(dtype);  // waits as Const does
+    const bool on_host = dtype == DType::kInt32 || !IsPlain(dtype);  // as for Const
     if (on_host) def.host_args = {"output"};
     def.make = on_host ? Make<FilledConst> : Make<FilledConstOnGpu>;
     kernels.push_back(def);

@@ -42,7 +42,7 @@ class PrintKernel final : public Kernel {
  private:
   std::string message_;
   int64_t first_n_ = -1, summarize_ = 3;
-  std::atomic<int64_t> printed_{0};  // calls over all steps, for "the first n times"
+  std::atomic<int64_t> printed_{0};  // number of calls in all steps, for the attribute first_n
 };
 
 class PrintV2Kernel final : public Kernel {
@@ -77,7 +77,7 @@ class PrintV2Kernel final : public Kernel {
   std::string end_;
 };
 
-std::vector<Gradient> PassOn(const GradientScope& g) {
+std::vector<Gradient> PassThroughGradient(const GradientScope& g) {
   std::vector<Gradient> dx(g.num_inputs());
   dx[0] = g.raw_dy();
   return dx;
@@ -101,7 +101,7 @@ OP(Print) {
                 {"first_n", -1},
                 {"summarize", 3}},
       .shape = PrintShape,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .stateful = true,
       .is_view = true,
       .acts_outside = true,

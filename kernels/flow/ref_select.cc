@@ -35,7 +35,7 @@ Status RefSelectShape(ShapeScope& s) {
 
 OP(RefSelect) {
   return {
-      .doc = "Returns the variable number `index` of `inputs`.",
+      .doc = "Returns inputs[index], a reference to a variable.",
       .inputs = {{"index", "int32"}, {"inputs", Repeat("N", Ref("T"))}},
       .outputs = {{"output", Ref("T")}},
       .types = {{"T", kAllTypes}},

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// Returns the number with digits10 digits (6 for float) if they give the number exactly, else with
-// enough digits to distinguish it from its neighbours.
+// Returns the number with digits10 digits (6 for float) if parsing these gives the same number,
+// else with enough digits to distinguish it from its neighbours.
 template <class T>
 std::string Decimal(T value) {
   constexpr int kDigits = std::numeric_limits<T>::digits10;

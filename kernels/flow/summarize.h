@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Summarize: the text of a tensor's values as Assert and Print show them: "[1 2][3 4]" for a
-// matrix, "1 2 3..." if there are more values than asked for. The format is TensorFlow's, because
+// matrix, "1 2 3..." if there are more values than requested. The format is TensorFlow's, because
 // programs search for it.
 #pragma once
 

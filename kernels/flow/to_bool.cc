@@ -18,13 +18,13 @@ class ToBoolKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
-    const bool holds = input.rank() == 0 ? Holds(input.scalar<T>()) : input.num_elements() > 0;
+    const bool holds = input.rank() == 0 ? IsTrue(input.scalar<T>()) : input.num_elements() > 0;
     ctx.SetOutput(0, Tensor::Scalar(holds));
     return OkStatus();
   }
 
  private:
-  static bool Holds(const T& value) {
+  static bool IsTrue(const T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
       return !value.empty();
     } else {

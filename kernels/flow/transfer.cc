@@ -65,7 +65,8 @@ class RecvKernel final : public AsyncKernel {
     rendezvous->Recv(
         KeyInIteration(*key_, ctx),
         [&ctx, done = std::move(done)](Status status, Tensor value, bool is_dead) mutable {
-          // An output that is not set is a dead value.
+          // If the value is dead, does not set the output: an output that is not set is a dead
+          // value.
           if (status.ok() && !is_dead) ctx.SetOutput(0, std::move(value));
           std::move(done)(std::move(status));
         });

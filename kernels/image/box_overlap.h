@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BoxOverlap: how much two boxes of an image overlap.
+// BoxOverlap: computes the overlap of two boxes of an image.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace penstock {
 
-// Returns the intersection over union of boxes [y1, x1, y2, x2], given by any two opposite corners.
+// Computes the intersection over union of two boxes. A box is [y1, x1, y2, x2]: any two opposite
+// corners.
 struct BoxOverlap {
   const float* boxes;
   int64_t stride = 4;  // numbers from one box to the next

@@ -183,7 +183,7 @@ class AdjustContrastKernel final : public Kernel {
   }
 };
 
-// AdjustContrast, the first version: takes images of any type, and returns floats within limits.
+// The first version of AdjustContrast: takes images of any type, and returns floats within limits.
 class ClampedContrastKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     for (int i : {2, 3}) {
@@ -221,8 +221,8 @@ OpDef AdjustDef(const char* doc, const char* amount) {
           .examples = {{.inputs = {{kColors}, {{{}, {0.3}}}}}}};
 }
 
-// Returns the gradient of the conversion to HSV. The formula depends on which color is the largest
-// and which the smallest; if colors are equal, the first of them counts.
+// Returns the gradient of the conversion to HSV. The formula depends on which of the three colors
+// is the largest and which is the smallest; if colors are equal, the first of them is taken.
 std::vector<Gradient> HsvGradient(const GradientScope& g) {
   const DType type = g.dtype();
   const Output axis = g.Const<int32_t>(-1);

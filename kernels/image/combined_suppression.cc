@@ -20,7 +20,8 @@ struct Detection {
   int64_t class_number;
 };
 
-// Boxes with equal scores come in the order of TensorFlow, which compares scores only, too.
+// Compares only the scores, as TensorFlow does, so that boxes with equal scores have TensorFlow's
+// order.
 bool IsBetter(const Detection& a, const Detection& b) { return a.score > b.score; }
 
 // Returns the rows of an image's results with pad_per_class: min(total, per_class * classes).
@@ -119,7 +120,7 @@ class CombinedSuppression final : public Kernel {
     return OkStatus();
   }
 
-  // Returns what NonMaxSuppression selects for each class of one image, class by class.
+  // Returns, class by class, the boxes of one image that NonMaxSuppression selects.
   static std::vector<Detection> Detect(const Tensor& boxes, int64_t image, const float* scores,
                                        int64_t classes, const Limits& limits) {
     const int64_t n = boxes.dim(1), kinds = boxes.dim(2);

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// One dimension of one crop: maps a position of the crop to a position in the image, which may lie
+// One dimension of one crop. Maps a position in the crop to a position in the image, which may lie
 // between two elements.
 struct Axis {
   int64_t in = 0, crop = 0;
@@ -110,8 +110,8 @@ struct Corners {
         bottom_right(image + r.high * b.row() + c.high * b.channels) {}
 };
 
-// Converts all images to floats. With few boxes this converts more than needed, but that case is
-// rare.
+// Converts all images to floats. If there are only a few boxes, it converts pixels that are not
+// needed, but that case is rare.
 std::vector<float> Floats(const Tensor& t) {
   std::vector<float> values(t.num_elements());
   ToFloats(t, 0, values.data(), t.num_elements());
@@ -180,7 +180,7 @@ class CropGradImage final : public CropKernel {
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
     std::vector<float> sums(shape.num_elements());
-    // Boxes may overlap, so they are added one after the other.
+    // Boxes may overlap, so this loop adds their gradients one after the other, on one thread.
     for (int64_t box = 0; box < crops.batch; ++box) {
       float* image = sums.data() + ctx.input(2).data<int32_t>()[box] * to.image();
       const float* grads = ctx.input(0).data<float>() + box * crops.image();
@@ -308,9 +308,9 @@ const ExampleTensor kIndices = {{2}, {1, 0}};
 OP(CropAndResize) {
   return {
       .doc =
-          "Crops boxes [y1, x1, y2, x2], in fractions of the image size, from the images "
-          "box_ind, and resizes them to crop_size. Outside an image, pixels have "
-          "extrapolation_value.",
+          "Crops boxes [y1, x1, y2, x2], in fractions of the image size, and resizes them to "
+          "crop_size. Box i is cropped from image box_ind[i]. Pixels outside an image have the "
+          "value extrapolation_value.",
       .inputs = {{"image", "T"}, {"boxes", "float"}, {"box_ind", "int32"}, {"crop_size", "int32"}},
       .outputs = {{"crops", "float"}},
       .types = {{"T", kPixelTypes}},

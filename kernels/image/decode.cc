@@ -2,8 +2,8 @@
 //
 // DecodePng, DecodeJpeg, DecodeGif, DecodeBmp, DecodeImage, DecodeAndCropJpeg, ExtractJpegShape.
 //
-// The ops named after PNG, JPEG and GIF decode all three formats: the data determines the format,
-// and the op determines only the shape of the output.
+// DecodePng, DecodeJpeg and DecodeGif decode all three formats: the data determines the format, and
+// the op determines only the shape of the output.
 #include <algorithm>
 #include <cstdint>
 #include <string>

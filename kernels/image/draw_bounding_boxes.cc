@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DrawBoundingBoxes, which chooses the colors, and V2, which has an input for the colors.
+// DrawBoundingBoxes, which has fixed colors, and DrawBoundingBoxesV2, which has an input for the
+// colors.
 #include <algorithm>
 #include <array>
 #include <vector>

@@ -73,7 +73,7 @@ class ExtractGlimpse final : public Kernel {
     } else if (centered_) {
       offset = normalized_ ? offset / 2 + extent / 2 - window / 2 : offset + extent / 2;
     }
-    constexpr float kFar = 1e9f;  // outside of any image, as is NaN
+    constexpr float kFar = 1e9f;  // outside of any image; also replaces NaN
     return static_cast<int64_t>(offset > -kFar && offset < kFar ? offset : kFar);
   }
 

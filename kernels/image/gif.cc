@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decodes GIFs record by record, and checks sizes before it decodes anything: giflib's own function
-// for whole files allocates any amount of memory that a header asks for.
+// Decodes GIFs record by record, and checks all sizes before it decodes a frame: giflib's own
+// function for whole files would allocate any amount of memory that a header names.
 #include <gif_lib.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ struct Close {
 
 using GifFile = std::unique_ptr<GifFileType, Close>;
 
-// Opens the GIF at the beginning of `*data`. Every read, including those of frames, removes the
-// bytes that it has read from `*data`. Returns null if the header is malformed.
+// Opens the GIF at the beginning of `*data`. Every read, also of a frame, removes from `*data` the
+// bytes that it has read. Returns null if the header is malformed.
 GifFile Open(string_view* data) {
   int error = 0;
   return GifFile(DGifOpen(data, ReadBytes, &error));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JPEG by libjpeg. It reports errors through a handler that must not return, so our handler calls
-// longjmp. Between setjmp and the calls that may fail, there are only objects without destructors,
-// owned by an object that outlives the jump.
+// Decodes and encodes JPEG by libjpeg. libjpeg reports errors through a handler that must not
+// return, so our handler calls longjmp. Between setjmp and the calls that may fail, a function has
+// only local objects without destructors; an object that outlives the jump owns their memory.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
@@ -30,7 +30,7 @@ struct JpegError {
       longjmp(error->jump, 1);
     };
     manager.output_message = [](j_common_ptr) {
-    };  // libjpeg calls this for warnings, which are ignored
+    };  // libjpeg calls this function for warnings; they are ignored
     return &manager;
   }
 };
@@ -129,8 +129,8 @@ class JpegReader {
   const char* error() const { return error_.message; }
 
  private:
-  // Converts a row. If the file has Adobe's marker, its inks are inverted, because Adobe's programs
-  // store them so.
+  // Converts a row. If the file has Adobe's marker, inverts the inks, because Adobe's programs
+  // store inverted inks.
   void ToRgb(const unsigned char* cmyk, unsigned char* rgb) const {
     for (int64_t i = 0; i < size_.width; ++i) {
       const int k = cmyk[4 * i + 3];

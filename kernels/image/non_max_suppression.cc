@@ -37,7 +37,7 @@ Selection Select(const std::vector<float>& scores, int64_t max_size, const Thres
   struct Candidate {
     int32_t box;
     float score;
-    size_t compared = 0;  // the number of selected boxes it was compared with
+    size_t compared = 0;  // number of selected boxes with which the box was compared
     bool operator<(const Candidate& o) const {
       return score == o.score ? box > o.box : score < o.score;
     }
@@ -71,8 +71,8 @@ Selection Select(const std::vector<float>& scores, int64_t max_size, const Thres
   return selected;
 }
 
-// In V1 the threshold is an attribute, in later versions it is an input. The op WithOverlaps takes
-// a matrix of overlaps instead of boxes.
+// In V1 the threshold is an attribute, in later versions an input. NonMaxSuppressionWithOverlaps
+// takes a matrix of overlaps instead of boxes.
 class NonMaxSuppression final : public Kernel {
   Status Init(const KernelInit& node) override {
     overlaps_ = node.op.name == "NonMaxSuppressionWithOverlaps";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PNG by libpng, which reports errors by longjmp. Between setjmp and the calls that may fail, there
-// are only objects without destructors, owned by an object that outlives the jump.
+// Decodes and encodes PNG by libpng, which reports errors by longjmp. Between setjmp and the calls
+// that may fail, a function has only local objects without destructors; an object that outlives the
+// jump owns their memory.
 #include <png.h>
 
 #include <bit>

@@ -17,8 +17,8 @@ enum class FillMode { kConstant, kReflect, kWrap, kNearest };
 // Positions are clamped to this magnitude, so that they can be converted to integers.
 constexpr float kFar = 1e9f;
 
-// Maps a position outside of [0, size - 1] to one inside, as the fill mode says; in constant mode
-// the position stays outside. NaN counts as far outside.
+// Maps a position outside of [0, size - 1] to a position inside, by the rule of the fill mode; in
+// constant mode the position stays outside. NaN counts as far outside.
 float Inside(float position, int64_t size, FillMode mode) {
   const auto last = static_cast<float>(size - 1), length = static_cast<float>(size);
   if (!(std::abs(position) < kFar)) position = position > 0 ? kFar : -kFar;
@@ -186,10 +186,9 @@ OpDef ProjectiveOp(bool has_fill_value) {
   OpDef op = {
       .doc =
           "Applies a projective transform to each image. Output pixel (x, y) is the input at ((a0 "
-          "x "
-          "+ a1 y + a2) / k, (b0 x + b1 y + b2) / k), where k = c0 x + c1 y + 1 and a row of "
-          "transforms is [a0, a1, a2, b0, b1, b2, c0, c1]. fill_mode (CONSTANT, REFLECT, WRAP, "
-          "NEAREST) says what is outside of an image.",
+          "x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), where k = c0 x + c1 y + 1 and a row of "
+          "transforms is [a0, a1, a2, b0, b1, b2, c0, c1]. fill_mode (CONSTANT, REFLECT, WRAP or "
+          "NEAREST) determines the values of positions outside of an image.",
       .inputs = {{"images", "dtype"}, {"transforms", "float"}, {"output_shape", "int32"}},
       .outputs = {{"transformed_images", "dtype"}},
       .types = {{"dtype",

@@ -53,8 +53,8 @@ std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float 
   int64_t max_height = std::lrint(std::sqrt(max_area / ratio));
   if (width_for(max_height) > image.width()) {
     // Computes the largest height whose rounded width still fits.
-    constexpr float kAlmost = 0.5f - 0.0000001f;
-    max_height = static_cast<int64_t>((static_cast<float>(image.width()) + kAlmost) / ratio);
+    constexpr float kAlmostHalf = 0.5f - 0.0000001f;
+    max_height = static_cast<int64_t>((static_cast<float>(image.width()) + kAlmostHalf) / ratio);
     if (width_for(max_height) > image.width()) --max_height;
   }
   max_height = std::min(max_height, image.height());
@@ -66,7 +66,8 @@ std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float 
     height += change;
     width = width_for(height);
   };
-  // After rounding, the area may be slightly too small or too large: adds or removes one row.
+  // Adds or removes one row, because rounding may have made the area slightly too small or too
+  // large.
   if (area() < min_area) resize(+1);
   if (area() > max_area) resize(-1);
   if (area() < min_area || area() > max_area || width > image.width() || height > image.height() ||

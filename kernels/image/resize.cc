@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResizeBilinear, ResizeBicubic and ResizeArea, with gradients. They resize columns first, then
-// rows; the gradients go back in the reverse order. A table (Taps) has the input elements and
+// ResizeBilinear, ResizeBicubic and ResizeArea, with gradients. The ops resize columns first, then
+// rows; their gradients process rows first, then columns. A table (Taps) has the input elements and
 // weights of each output element.
 #include <algorithm>
 #include <vector>
@@ -155,8 +155,8 @@ const DTypes kPixelTypes = {DType::kInt8,  DType::kUint8, DType::kInt16,    DTyp
   int8_t, uint8_t, int16_t, uint16_t, int32_t, int64_t, bfloat16, half, float, double
 
 OpDef ResizeDef(const char* doc) {
-  // Central differences do not work here: the results are floats, in which the small steps used for
-  // doubles are lost to rounding.
+  // The examples are not checked by central differences: the results are floats, and the small
+  // steps used for doubles would be lost to rounding.
   return {.doc = doc,
           .inputs = {{"images", "T"}, {"size", "int32"}},
           .outputs = {{"resized_images", "float"}},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResizeKernel: base of the kernels that resize images; GridAttrs and others: parts of their ops.
+// ResizeKernel: base of the kernels that resize images; GridAttrs and the other functions: parts of
+// the definitions of their ops.
 #pragma once
 
 #include <vector>
@@ -28,7 +29,7 @@ class ResizeKernel : public Kernel {
 
 // Returns the attributes that say how output positions map to input positions.
 std::vector<AttrDef> GridAttrs();
-// Returns the values of these attributes in the node of `g`.
+// Returns the values that the differentiated node has for these attributes.
 Attrs GridAttributes(const GradientScope& g);
 // Returns the gradient of an op that is linear in its first input: dy, resized by `op` to that
 // input's height and width.

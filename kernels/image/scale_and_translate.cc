@@ -171,8 +171,8 @@ OP(ScaleAndTranslate) {
       .doc =
           "Scales images by `scale` and shifts them by `translation`, both [rows, columns]. "
           "kernel_type is the filter: lanczos1, lanczos3, lanczos5, gaussian, box, triangle, "
-          "keyscubic or mitchellcubic. With antialias it covers more pixels when images shrink. "
-          "What comes from outside of an image is 0.",
+          "keyscubic or mitchellcubic. With antialias, the filter covers more pixels when images "
+          "shrink. Pixels outside of an image count as 0.",
       .inputs = {{"images", "T"}, {"size", "int32"}, {"scale", "float"}, {"translation", "float"}},
       .outputs = {{"resized_images", "float"}},
       .types = {{"T",
@@ -191,7 +191,9 @@ KERNEL_ANY_TYPE(ScaleAndTranslate, ScaleAndTranslateKernel);
 
 OP(ScaleAndTranslateGrad) {
   return {
-      .doc = "The gradient of ScaleAndTranslate: of the images, whose shape original_image has.",
+      .doc =
+          "The gradient of ScaleAndTranslate for its images. Only the shape of original_image is "
+          "used.",
       .inputs = {{"grads", "T"},
                  {"original_image", "T"},
                  {"scale", "float"},

@@ -74,7 +74,8 @@ Taps AreaTaps(const ResizeGrid& grid) {
       const auto left = static_cast<float>(i), right = static_cast<float>(i + 1);
       const float covered = i < last ? std::min(right, end) - std::max(left, begin) : 0;
       taps.index.push_back(Inside(i, grid));
-      // With aligned corners and one input pixel, each output is that pixel.
+      // `scale` is 0 if corners are aligned and there is one input pixel; each output is then that
+      // pixel.
       taps.weight.push_back(scale > 0 ? std::max(covered, 0.f) / scale : k == 0 ? 1 : 0);
     }
   }

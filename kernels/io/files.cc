@@ -15,8 +15,8 @@
 namespace penstock {
 namespace {
 
-// ResourceExhausted if the task does not have `bytes` of memory left. Needed because the memory of
-// strings is not part of the account.
+// ResourceExhausted if the task has less than `bytes` bytes of memory left. The kernels call it
+// because MemoryAccount does not include the memory of strings.
 Status CheckMemoryFor(const std::string& filename, int64_t bytes) {
   const int64_t available = MemoryAccount::Task().available();
   if (bytes <= available) return OkStatus();

@@ -29,8 +29,8 @@ class ImmutableConstKernel : public FileKernel {
   }
 
  protected:
-  // The first step reads the file. All steps share the value, and a kernel that wants to write to
-  // it makes a copy.
+  // The first step reads the file. All steps share the value; a kernel that writes to a shared
+  // buffer makes a copy first.
   Status Run(KernelContext& ctx) const override {
     MutexLock lock(mu_);
     if (!value_.valid()) {

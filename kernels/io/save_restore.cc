@@ -169,7 +169,9 @@ KERNEL_ANY_TYPE(RestoreV2, RestoreKernel);
 
 OP(MergeV2Checkpoints) {
   return {
-      .doc = "Merges several checkpoints into one. The old ones no longer exist afterwards.",
+      .doc =
+          "Merges several checkpoints into one, and removes the old ones; with delete_old_dirs "
+          "also their directories, if these are then empty.",
       .inputs = {{"checkpoint_prefixes", "string"}, {"destination_prefix", "string"}},
       .attrs = {{"delete_old_dirs", true}, {"allow_missing_files", false}},
       .shape = MergeShape,

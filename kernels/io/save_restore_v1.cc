@@ -51,7 +51,8 @@ class RestoreV1Kernel : public FileKernel {
       ASSIGN_OR_RETURN(slice, StringInput(ctx, 2, "shape_and_slice"));
     }
     StatusOr<Tensor> tensor = Read(ctx, pattern, preferred_file_, name, slice);
-    // The preferred shard only saves time: if it does not have the tensor, search the other files.
+    // preferred_shard only saves time: if that file does not have the tensor, searches the other
+    // files.
     if (tensor.status().code() == StatusCode::kNotFound && preferred_file_ >= 0) {
       tensor = Read(ctx, pattern, V1Reader::kAllFiles, name, slice);
     }

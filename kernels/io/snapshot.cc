@@ -13,7 +13,8 @@ namespace {
 // The number of bytes that are copied under a variable's lock at a time. At 5 GB/s an update waits
 // 0.2 ms for the lock.
 constexpr int64_t kPieceBytes = 1 << 20;
-// Smaller values are shared instead of copied, because an update copies 1 MiB in 0.2 ms.
+// The minimum size of values that are copied. Smaller values are shared, because an update that has
+// to copy 1 MiB waits only 0.2 ms.
 constexpr int64_t kCopiedBytesMin = 1 << 20;
 
 bool IsOnHost(const Tensor& value) {
@@ -39,8 +40,8 @@ StatusOr<std::optional<Snapshot::Part>> Snapshot::Begin(std::shared_ptr<Variable
   RETURN_IF_ERROR(variable->Inspect([&](const Tensor& value) {
     const auto bytes = static_cast<int64_t>(value.bytes());
     if (bytes < kCopiedBytesMin || !IsPlain(value.dtype()) || !IsOnHost(value)) return OkStatus();
-    // Read under the same lock under which the watch starts, so that the watch reports a later
-    // assignment of another shape as a change of everything.
+    // Reads the shape under the same lock under which the watch starts, so that the watch reports a
+    // later assignment of another shape as a change of all elements.
     shape = value.shape();
     watch = std::make_unique<ChangeWatch>(*variable, bytes);
     return OkStatus();
@@ -55,7 +56,8 @@ Status Snapshot::Copy(Part& part, Check check) {
   for (int64_t begin = 0; begin < bytes && !part.watch->all(); begin += kPieceBytes) {
     RETURN_IF_ERROR(check());
     RETURN_IF_ERROR(part.variable->Inspect([&](const Tensor& value) {
-      // The variable was assigned meanwhile, and may have another shape.
+      // If all elements have changed, stops: the variable was assigned, and may have another shape
+      // now.
       if (part.watch->all()) return OkStatus();
       CopyBytes(value, part.copy, begin, std::min(bytes, begin + kPieceBytes));
       return OkStatus();
@@ -107,7 +109,7 @@ Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, 
     Changed(origin, "copy", NoValues);
   }
   if (!again) {
-    parts.clear();  // frees the old copies first, because they are large
+    parts.clear();  // frees the old copies before it makes new ones, because they are large
     ASSIGN_OR_RETURN(parts, CopyWhole(variables, check));
   } else {
     for (Part& part : parts) RETURN_IF_ERROR(CopyChanges(part, check));

@@ -3,14 +3,14 @@
 // Snapshot: the values of many variables at one point in time, kept from the step that reads them
 // to the step that writes them to files.
 //
-// If a snapshot shares a variable's buffer, the next update copies the whole buffer. For a large
-// table, of which an update changes a few rows, that is a long pause. So CopyAhead copies large
-// variables piece by piece while updates go on, and Cut copies only the rows that have changed
-// since (ChangeWatch). Variables whose updates change all elements are shared, because such an
-// update reads and writes the whole buffer anyway.
+// If a snapshot shares a variable's buffer, the next update copies the whole buffer. If the
+// variable is a large table, and an update changes only a few rows, this copy delays the update for
+// a long time. So CopyAhead copies large variables piece by piece while updates go on, and Cut
+// copies only the rows that have changed since (ChangeWatch). Variables whose updates change all
+// elements are shared, because such an update reads and writes the whole buffer anyway.
 //
-// Each call names its save. The calls of one save come in order; a new save replaces an unfinished
-// one. Thread-safe. Never waits.
+// Each call names its save. A saver makes the calls of one save in order; a new save replaces an
+// unfinished one. Thread-safe. Never waits.
 //
 // Actions in a StateLog, all without values: "copy", "cut", "keep", "take".
 #pragma once
@@ -31,7 +31,7 @@ namespace penstock {
 class Snapshot final : public Resource {
  public:
   using Variables = std::vector<std::shared_ptr<Variable>>;
-  // Is called before each piece. If it returns an error, copying ends with that error.
+  // Called before each piece is copied. If it returns an error, copying ends with that error.
   using Check = absl::FunctionRef<Status()>;
 
   const char* TypeName() const override { return "Snapshot"; }

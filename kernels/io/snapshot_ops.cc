@@ -40,8 +40,8 @@ class SnapshotKernel : public FileKernel {
   std::string container_, name_;
 };
 
-// Returns the variables of the inputs [1, 1 + count). InvalidArgument if one is not a handle; the
-// error of ResolveHandleAs if it leads to no variable.
+// Returns the variables of the inputs [1, 1 + count). InvalidArgument if an input is not a handle;
+// the error of ResolveHandleAs if a handle does not refer to a variable.
 StatusOr<Snapshot::Variables> VariablesOf(const KernelContext& ctx, int count) {
   Snapshot::Variables variables;
   for (int i = 1; i <= count; ++i) {

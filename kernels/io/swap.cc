@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// _SwapOut, _SwapIn: write a tensor to a file while its memory is used for something else, and read
-// it back. The compiler adds the two ops if there is a memory limit (core/compiler/memory). The
-// edge between them carries a variant that owns a part of the file; destroying the variant frees
-// that part.
+// _SwapOut, _SwapIn: write a tensor to a file, so that its memory can be used for other tensors,
+// and read it back. The compiler adds the two ops if there is a memory limit
+// (core/compiler/memory). The edge between them carries a variant that owns a part of the file;
+// destroying the variant frees that part.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -106,7 +106,7 @@ KERNEL_ANY_TYPE(_SwapOut, SwapOutKernel);
 
 OP(_SwapIn) {
   return {
-      .doc = "Reads the tensor that _SwapOut has written.",
+      .doc = "Reads the tensor that _SwapOut wrote.",
       .inputs = {{"handle", "variant"}},
       .outputs = {{"tensor", "T"}},
       .types = {{"T", kAnyType}},

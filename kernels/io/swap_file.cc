@@ -92,7 +92,7 @@ void SwapFile::Return(int64_t offset, int64_t bytes) {
   if (in_use_ > 0) return;
   free_.clear();
   end_ = 0;
-  // Frees the disk's blocks. Ignores an error, because later tensors use these blocks again.
+  // Frees the disk's blocks. Ignores an error, because later tensors would use the same blocks.
   (void)!ftruncate(fd_, 0);
 }
 

@@ -2,8 +2,8 @@
 //
 // SwapFile: one file of this process that holds tensors of running steps for which there is no
 // memory. It is in the directory $TMPDIR, or /tmp if that is not set, and has no name, so it
-// disappears when the process ends. If the directory is in memory (tmpfs), swapping saves none: set
-// TMPDIR to a directory on a disk.
+// disappears when the process ends. If the directory is in memory (tmpfs), swapping does not save
+// memory: set TMPDIR to a directory on a disk.
 //
 // Thread-safe; lives until the process ends. Reads and writes block, so they run on
 // Scheduler::files().
@@ -21,8 +21,8 @@ namespace penstock {
 
 class SwapFile {
  public:
-  // Is called before each piece of a read or a write. If it returns an error, the read or write
-  // ends with that error.
+  // Called before each piece of a read or a write. If it returns an error, the read or write ends
+  // with that error.
   using PieceCheck = absl::FunctionRef<Status()>;
 
   static SwapFile& OfProcess();

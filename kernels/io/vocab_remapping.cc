@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// Stands in remappings for a row (or column) that the old matrix does not have.
+// The value in a remapping for a row (or column) that the old matrix does not have.
 constexpr int64_t kAbsent = -1;
 
 // Returns the lines of a text. Borrows the text.

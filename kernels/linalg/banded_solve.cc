@@ -47,7 +47,8 @@ class BandedTriangularSolveKernel final : public MatrixKernel<T> {
   }
 
  private:
-  // Returns the element of row `row`, d places from the diagonal; for the adjoint, its conjugate.
+  // Returns the element of row `row` that is d places from the diagonal; for the adjoint, the
+  // conjugate of that element.
   T At(const Eigen::Map<const RowMajor<T>>& bands, int64_t d, int64_t row) const {
     const T element = bands(lower_ ? d : bands.rows() - 1 - d, row);
     return adjoint_ ? Eigen::numext::conj(element) : element;

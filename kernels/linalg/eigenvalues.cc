@@ -90,7 +90,7 @@ void Unpack(int64_t n, const std::vector<R>& imaginary, const std::vector<R>& co
 
 template <class T, class C>
 bool Eigenvalues(int64_t size, T* a, C* values, C* vectors) {
-  openblas_set_num_threads(1);  // kernels run on the runtime's threads
+  openblas_set_num_threads(1);  // the kernels already run on the runtime's threads
   CHECK(size >= 1 && size <= kMaxLapackDim);
   const int n = static_cast<int>(size);
   const char job = vectors != nullptr ? 'V' : 'N';

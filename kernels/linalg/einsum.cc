@@ -142,7 +142,8 @@ class InputGradient {
   const EinsumEquation& equation_;
   const int i_;
   const std::string& own_;
-  // The labels of input i: those that are also in dy or in the other input, and all others.
+  // The labels of input i: kept_labels_ are also in dy or in the other input; summed_labels_ are
+  // all other labels.
   std::string kept_labels_, summed_labels_;
 };
 

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-bool Holds(const Labels& labels, int label) {
+bool Contains(const Labels& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
@@ -27,13 +27,13 @@ Dims StridesAlong(const Labels& labels, const Labels& own, const Dims& dims) {
   return strides;
 }
 
-// Returns the labels for which "is in `other`" equals `in_other`, and "is in `output`" equals
+// Returns each label that is in `other` if and only if `in_other`, and in `output` if and only if
 // `in_output`.
 Labels Select(const Labels& labels, const Labels& other, bool in_other, const Labels& output,
               bool in_output) {
   Labels chosen;
   for (const int label : labels) {
-    if (Holds(other, label) == in_other && Holds(output, label) == in_output) {
+    if (Contains(other, label) == in_other && Contains(output, label) == in_output) {
       chosen.push_back(label);
     }
   }
@@ -44,7 +44,7 @@ Labels Select(const Labels& labels, const Labels& other, bool in_other, const La
 Labels InOrderOf(const Labels& output, const Labels& x) {
   Labels ordered;
   for (const int label : output) {
-    if (Holds(x, label) && !Holds(ordered, label)) ordered.push_back(label);
+    if (Contains(x, label) && !Contains(ordered, label)) ordered.push_back(label);
   }
   return ordered;
 }
@@ -67,7 +67,7 @@ void Rearrange(const EinsumLabels& all, const Tensor& value, const Labels& own,
                const Labels& wanted, Tensor* to, Scheduler& threads) {
   Labels walked;
   for (const int label : own) {
-    if (!Holds(walked, label)) walked.push_back(label);
+    if (!Contains(walked, label)) walked.push_back(label);
   }
   const Dims from_strides = StridesAlong(walked, own, all.SizesOf(own));
   const Dims to_strides = StridesAlong(walked, wanted, all.SizesOf(wanted));
@@ -109,15 +109,15 @@ StatusOr<EinsumKernel::Operand> EinsumKernel::WithoutRepeats(KernelContext& ctx,
     if (value.dim(static_cast<int>(d)) == 1) continue;
     own.push_back(labels[d]);
     dims.push_back(value.dim(static_cast<int>(d)));
-    if (!Holds(unique, labels[d])) unique.push_back(labels[d]);
+    if (!Contains(unique, labels[d])) unique.push_back(labels[d]);
   }
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
   ASSIGN_OR_RETURN(Tensor once, Arranged(ctx, all, value.Reshaped(shape), own, unique));
   return Operand{.value = std::move(once), .labels = std::move(unique)};
 }
 
-StatusOr<EinsumKernel::Operand> EinsumKernel::SumAway(KernelContext& ctx, Operand x,
-                                                      const std::vector<int64_t>& axes) const {
+StatusOr<EinsumKernel::Operand> EinsumKernel::SumOverAxes(KernelContext& ctx, Operand x,
+                                                          const std::vector<int64_t>& axes) const {
   if (axes.empty()) return x;
   ASSIGN_OR_RETURN(const ReductionPlan plan,
                    ReductionPlan::Make(x.value.shape(), axes, /*keep_dims=*/false));
@@ -136,10 +136,10 @@ StatusOr<EinsumKernel::Operand> EinsumKernel::Input(KernelContext& ctx, const Ei
   ASSIGN_OR_RETURN(Operand x, WithoutRepeats(ctx, ctx.input(i), all.inputs[i], all));
   std::vector<int64_t> alone;
   for (size_t d = 0; d < x.labels.size(); ++d) {
-    const bool shared = ctx.num_inputs() == 2 && Holds(all.inputs[1 - i], x.labels[d]);
-    if (!shared && !Holds(all.output, x.labels[d])) alone.push_back(static_cast<int64_t>(d));
+    const bool shared = ctx.num_inputs() == 2 && Contains(all.inputs[1 - i], x.labels[d]);
+    if (!shared && !Contains(all.output, x.labels[d])) alone.push_back(static_cast<int64_t>(d));
   }
-  return SumAway(ctx, std::move(x), alone);
+  return SumOverAxes(ctx, std::move(x), alone);
 }
 
 StatusOr<EinsumKernel::Operand> EinsumKernel::MultiplyOperands(KernelContext& ctx, const Operand& a,
@@ -184,12 +184,12 @@ Status EinsumKernel::Compute(KernelContext& ctx) {
   ASSIGN_OR_RETURN(Operand y, Input(ctx, all, 0));
   if (ctx.num_inputs() == 2) {
     ASSIGN_OR_RETURN(const Operand b, Input(ctx, all, 1));
-    // The operand whose dimensions come first in the output becomes the left one of the product.
+    // Makes the operand whose dimensions come first in the output the left operand of the product.
     const Labels order = InOrderOf(all.output, Joined(y.labels, b.labels, {}));
     const auto alone = std::find_if(order.begin(), order.end(), [&](int label) {
-      return Holds(y.labels, label) != Holds(b.labels, label);
+      return Contains(y.labels, label) != Contains(b.labels, label);
     });
-    const bool turn = alone != order.end() && Holds(b.labels, *alone);
+    const bool turn = alone != order.end() && Contains(b.labels, *alone);
     ASSIGN_OR_RETURN(y, turn ? MultiplyOperands(ctx, b, y, all) : MultiplyOperands(ctx, y, b, all));
   }
   Labels wanted;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The base of the Einsum kernels: everything but the arithmetic. It sums away dimensions that only
-// one tensor has, transposes two inputs to the form of a batched matrix product, and transposes the
-// product to the order of the output. Nothing is copied if the order is right already.
+// The base of the Einsum kernels: everything but the arithmetic. The base sums over the dimensions
+// that only one tensor has, transposes two inputs to the form of a batched matrix product, and
+// transposes the product to the order of the output. A tensor that has the right order is not
+// copied.
 #pragma once
 
 #include "core/op/kernel.h"
@@ -28,7 +29,8 @@ class EinsumKernel : public Kernel {
   StatusOr<Operand> Input(KernelContext& ctx, const EinsumLabels& all, int i) const;
   StatusOr<Operand> WithoutRepeats(KernelContext& ctx, const Tensor& value, const Labels& labels,
                                    const EinsumLabels& all) const;
-  StatusOr<Operand> SumAway(KernelContext& ctx, Operand x, const std::vector<int64_t>& axes) const;
+  StatusOr<Operand> SumOverAxes(KernelContext& ctx, Operand x,
+                                const std::vector<int64_t>& axes) const;
   StatusOr<Operand> MultiplyOperands(KernelContext& ctx, const Operand& a, const Operand& b,
                                      const EinsumLabels& all) const;
 

@@ -43,7 +43,7 @@ Output Band(Output x, int64_t below, int64_t above);
 Output DiagonalOf(Output x);
 Output DiagonalMatrix(Output x);
 Output WithDiagonal(Output x, Output diagonal);
-// Returns the lower half of x with the diagonal halved.
+// Returns the lower triangle of x, with its diagonal divided by two.
 Output LowerHalf(Output x);
 // Appends two dimensions of size one, so that numbers (one per matrix) broadcast over matrices.
 Output PerMatrix(Output numbers);

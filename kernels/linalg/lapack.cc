@@ -33,8 +33,9 @@ namespace penstock {
 
 template <class T>
 bool CholeskyFactor(int64_t size, T* a) {
-  OneThread();
-  // In column-major order this is the transposed matrix; its upper triangle is our lower one.
+  LimitOpenBlasToOneThread();
+  // LAPACK reads the matrix in column-major order, so it sees the transposed matrix, whose upper
+  // triangle is our lower triangle.
   const char triangle = 'U';
   const int n = LapackInt(size);
   int info;
@@ -52,7 +53,7 @@ bool CholeskyFactor(int64_t size, T* a) {
 
 template <class T>
 void LuFactor(int64_t size, T* a, int* pivots) {
-  OneThread();
+  LimitOpenBlasToOneThread();
   const int n = LapackInt(size);
   int info;
   if constexpr (std::is_same_v<T, float>) {
@@ -64,12 +65,12 @@ void LuFactor(int64_t size, T* a, int* pivots) {
   } else {
     zgetrf_(&n, &n, a, &n, pivots, &info);
   }
-  Succeeded(info);  // ignores singular matrices: the caller checks the diagonal
+  Succeeded(info);  // ignores a singular matrix: the caller checks the diagonal
 }
 
 template <class T>
 void LuSolve(int64_t size, int64_t right_sides, const T* lu, const int* pivots, T* b) {
-  OneThread();
+  LimitOpenBlasToOneThread();
   const char trans = 'N';
   const int n = LapackInt(size), columns = LapackInt(right_sides);
   int info;
@@ -88,7 +89,7 @@ void LuSolve(int64_t size, int64_t right_sides, const T* lu, const int* pivots, 
 template <class T>
 void TriangularSolve(bool lower, bool adjoint, int64_t size, int64_t right_sides, const T* a,
                      T* b) {
-  OneThread();
+  LimitOpenBlasToOneThread();
   const int n = LapackInt(size), columns = LapackInt(right_sides);
   const auto triangle = lower ? CblasLower : CblasUpper;
   const auto trans = adjoint ? CblasConjTrans : CblasNoTrans;
@@ -111,7 +112,7 @@ void TriangularSolve(bool lower, bool adjoint, int64_t size, int64_t right_sides
 template <class T>
 void MatrixProduct(bool adjoint_a, bool adjoint_b, int64_t rows, int64_t cols, int64_t inner,
                    const T* a, const T* b, T* c) {
-  OneThread();
+  LimitOpenBlasToOneThread();
   const int m = LapackInt(rows), n = LapackInt(cols), k = LapackInt(inner);
   const auto op_a = adjoint_a ? CblasConjTrans : CblasNoTrans;
   const auto op_b = adjoint_b ? CblasConjTrans : CblasNoTrans;

@@ -19,7 +19,7 @@ inline int LapackInt(int64_t n) {
 }
 
 // Stops OpenBLAS from starting threads: the kernels already run on the runtime's threads.
-inline void OneThread() {
+inline void LimitOpenBlasToOneThread() {
   [[maybe_unused]] static const bool once = (openblas_set_num_threads(1), true);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LAPACK routines that need work space, and return its size when asked.
+// The LAPACK routines that need work space. A query returns the size of the work space.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -85,7 +85,7 @@ using Real = typename RealOf<T>::type;
 template <class T>
 inline constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 
-// Returns the size that a routine asked for in work[0], in a query with lwork = -1.
+// Returns the size of work space that a routine has written to work[0], in a query with lwork = -1.
 template <class T>
 int WorkSize(T asked) {
   return std::max(1, static_cast<int>(std::real(asked)));
@@ -184,7 +184,7 @@ void Orgqr(int m, int n, int k, T* q, const T* tau, std::vector<T>& work, int lw
 
 template <class T, class R>
 bool SingularValues(char job, int64_t rows, int64_t cols, T* a, R* s, T* u, T* vh) {
-  OneThread();
+  LimitOpenBlasToOneThread();
   const int m = LapackInt(rows), n = LapackInt(cols), least = std::min(m, n), most = std::max(m, n);
   const int ldu = m, ldvt = job == 'A' ? n : job == 'S' ? least : 1;
   Work<T> work;
@@ -201,7 +201,7 @@ bool SingularValues(char job, int64_t rows, int64_t cols, T* a, R* s, T* u, T* v
 
 template <class T, class R>
 bool SelfAdjointEigenvalues(char triangle, bool vectors, int64_t size, T* a, R* values) {
-  OneThread();
+  LimitOpenBlasToOneThread();
   const int n = LapackInt(size);
   const char job = vectors ? 'V' : 'N';
   Work<T> work;
@@ -217,7 +217,7 @@ bool SelfAdjointEigenvalues(char triangle, bool vectors, int64_t size, T* a, R* 
 
 template <class T>
 bool LeastSquares(int64_t rows, int64_t cols, int64_t columns, T* a, T* b) {
-  OneThread();
+  LimitOpenBlasToOneThread();
   const int m = LapackInt(rows), n = LapackInt(cols), k = LapackInt(columns);
   std::vector<int> pivots(n);
   Work<T> work;
@@ -231,7 +231,7 @@ bool LeastSquares(int64_t rows, int64_t cols, int64_t columns, T* a, T* b) {
 
 template <class T>
 void QrFactors(int64_t rows, int64_t cols, T* a, int64_t q_cols, T* q) {
-  OneThread();
+  LimitOpenBlasToOneThread();
   const int m = LapackInt(rows), n = LapackInt(cols), k = std::min(m, n),
             columns = LapackInt(q_cols);
   std::vector<T> tau(k), work(1);

@@ -48,8 +48,8 @@ class MatrixSolveLsKernel final : public MatrixKernel<T> {
       return OkStatus();
     }
     if (!fast_) return AnyRank(a, b, x);
-    // Solves (a^H a) x = a^H b if there are at least as many equations as unknowns. Else solves (a
-    // a^H) y = b, and returns x = a^H y.
+    // Solves (a^H a) x = a^H b if there are at least as many equations as unknowns. Otherwise,
+    // solves (a a^H) y = b, and returns x = a^H y.
     const bool over = a.rows() >= a.cols();
     const int64_t n = std::min(a.rows(), a.cols()), most = std::max(a.rows(), a.cols());
     RowMajor<T> gramian(n, n), y(n, b.cols());

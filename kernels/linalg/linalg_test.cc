@@ -8,7 +8,7 @@ namespace {
 
 using namespace golden;  // NOLINT: the tables below use its names
 
-// Compares only output 0, the values, because vectors are not unique.
+// Compares only output 0, the eigenvalues or singular values, because the vectors are not unique.
 void ExpectFirst(const OpCall& call, const Tensor& expected) {
   EXPECT_TRUE(NearTensor(call.Run()[0], expected, 1e-12)) << call.op;
 }

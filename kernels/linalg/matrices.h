@@ -46,7 +46,8 @@ class MatrixKernelBase : public Kernel {
   Status Compute(KernelContext& ctx) final;
 
  protected:
-  // Reads the input after the matrices, if there is one. Called once for the whole batch.
+  // Reads the scalar input that follows the matrices, if the op has one. Called once for the whole
+  // batch.
   virtual Status ReadScalar(const KernelContext& ctx, double* scalar) const { return OkStatus(); }
   virtual Status Outputs(const MatrixSizes& in, OutputDims* out) const = 0;
   virtual Status ComputeRaw(const std::vector<const void*>& in, const MatrixSizes& in_sizes,

@@ -51,8 +51,8 @@ using MatrixExponentialKernel = MatrixFunctionKernel<T, ExponentialOf>;
 template <class T>
 using MatrixLogarithmKernel = MatrixFunctionKernel<T, LogarithmOf>;
 
-// Returns the gradient dx of the input. From dy = dx y + y dx follows a system of n^2 equations for
-// dx. Its unknowns are the rows of dx, concatenated.
+// Returns the gradient dx of the input. dy = dx y + y dx is a system of n^2 equations for dx. Its
+// vector of unknowns is the rows of dx, concatenated.
 Gradients SquareRootGradient(const GradientScope& g) {
   const Output root = Adjoint(g.y()), ones = DiagonalMatrix(OnesLike(DiagonalOf(root)));
   const auto number = [&](int32_t n) { return g.Const<int32_t>(n); };

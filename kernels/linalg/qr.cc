@@ -84,8 +84,8 @@ Gradients QrGradient(const GradientScope& g) {
   if (g.attr<bool>("full_matrices") && m > n) return fail("with full_matrices");
   const Output q = g.y(0), r = g.y(1), dq = g.dy(0), dr = g.dy(1);
   if (m >= n) return {TallGradient(q, r, dq, dr)};
-  // Only the first columns, a square matrix, are decomposed; the remaining columns are multiplied
-  // by q^H.
+  // In a wide matrix, only the first columns, a square matrix, are decomposed; the remaining
+  // columns are multiplied by q^H.
   const auto left_and_right = [&](Output x) {
     return CallN(
         "SplitV",

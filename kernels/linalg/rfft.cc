@@ -62,8 +62,9 @@ struct RealTransform {
   }
 };
 
-// Calls fn(from, to) for each line along the last dimension of a tensor of shape `to`: `to` is the
-// line's offset there, `from` that of the same line in a tensor of the larger shape `from`.
+// Calls fn(offset in `from`, offset in `to`) for each line along the last dimension of a tensor of
+// shape `to`. The offsets are the positions of the line in that tensor, and of the same line in a
+// tensor of the larger shape `from`.
 template <class Fn>
 void ForEachPair(const Shape& from, const Shape& to, Fn fn) {
   const int rank = to.rank();
@@ -95,8 +96,8 @@ class RfftKernel final : public Kernel {
       std::fill_n(y, t.output.num_elements(), C(0));
       return OkStatus();
     }
-    // Transforms along the last dimension, keeping only the first half; then along the other
-    // dimensions.
+    // Transforms along the last dimension, and keeps only the first half of each line; then
+    // transforms along the other dimensions.
     const int64_t n = t.needed[kRank - 1], half = HalfLength(n);
     std::vector<std::pair<int64_t, int64_t>> lines;
     ForEachPair(input.shape(), t.output,
@@ -206,7 +207,8 @@ Output PadTo(Output x, Output sizes, int rank) {
 }
 
 // Returns the gradient of x. The op returns the first half of the full transform of x. So its
-// gradient is that of the full transform, with zeros as the gradient of the second half.
+// gradient is the gradient of the full transform, with zeros in place of the gradient of the second
+// half.
 Gradients RfftGradient(const GradientScope& g, int rank) {
   const Output lengths = g.x(1), n = FftSize(lengths, g.dy().dtype());
   const Output whole = Call(FftName("IFFT", rank), {PadTo(g.dy(), lengths, rank)}) * n;
@@ -231,8 +233,8 @@ template <int kRank>
 OpDef RfftOp() {
   return {
       .doc = StrCat("The discrete Fourier transform of real numbers over the last ", kRank,
-                    " dimension(s), cut to fft_length; of the last dimension the first "
-                    "fft_length / 2 + 1 numbers."),
+                    " dimension(s), which are first cut to fft_length. Returns only the first "
+                    "fft_length / 2 + 1 numbers along the last dimension."),
       .inputs = {{"input", "Treal"}, {"fft_length", "int32"}},
       .outputs = {{"output", "Tcomplex"}},
       .types = {{"Treal", kRealMatrixTypes, DType::kFloat},

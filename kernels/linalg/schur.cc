@@ -30,7 +30,8 @@ Matrix Times(const Matrix& a, const Matrix& b, bool adjoint_b = false) {
 
 double Norm(const Matrix& a) { return a.cwiseAbs().colwise().sum().maxCoeff(); }
 
-// The Schur form a = q t q^H, where t is upper triangular. Not finite if LAPACK did not converge.
+// The Schur form a = q t q^H, where t is upper triangular. t and q are not finite if LAPACK did not
+// converge.
 struct Schur {
   Matrix t, q;
 
@@ -112,8 +113,8 @@ Matrix LogarithmOf(const Matrix& a) {
   const Matrix one = Matrix::Identity(a.rows(), a.cols());
   Matrix t = schur.t;
   double scale = 1;
-  // Each square root halves the logarithm, so few roots are needed. A matrix with a zero on the
-  // diagonal has no logarithm, and its roots never come close to one.
+  // Each square root halves the logarithm, so a few roots are enough. A matrix with a zero on the
+  // diagonal has no logarithm, and its roots never come close to the identity matrix.
   constexpr int kRootsMax = 64;
   int roots = 0;
   for (; roots < kRootsMax && Norm(t - one) > 0.25; ++roots, scale *= 2) t = RootOfTriangle(t);

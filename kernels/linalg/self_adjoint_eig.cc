@@ -132,8 +132,8 @@ OpDef EigV2Op(const DTypes& types) {
 OpDef EigOp() {
   return {
       .doc =
-          "Returns the eigenvalues of self-adjoint matrices as the first row of the output, "
-          "and the eigenvectors as the columns below it. Use SelfAdjointEigV2.",
+          "Returns the eigenvalues of self-adjoint matrices as the first row of the output, and "
+          "the eigenvectors as the columns below it. New programs should use SelfAdjointEigV2.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kRealMatrixTypes}},

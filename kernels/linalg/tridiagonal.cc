@@ -17,8 +17,8 @@ template <class T>
 using RowVector = Eigen::Array<T, 1, Eigen::Dynamic>;
 
 // Gaussian elimination from the top. With `pivoting`, exchanges two neighbouring rows if the lower
-// one has the greater pivot. `perturbation` replaces pivots that are zero; if it is zero itself,
-// such a system has no solution.
+// one has the greater pivot. `perturbation` replaces pivots that are zero; if `perturbation` is
+// zero, a system with a zero pivot has no solution.
 template <class T>
 class Elimination {
  public:
@@ -32,7 +32,7 @@ class Elimination {
     u_(1, n_ - 1) = T(0);
   }
 
-  // Replaces the right sides x by the solutions. Returns false if there are none.
+  // Replaces the right sides x by the solutions. Returns false if there is no solution.
   bool Solve(Eigen::Map<RowMajor<T>>& x) {
     for (int64_t i = 0; i < n_; ++i) {
       if (i + 1 < n_) Eliminate(i, x);

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Refuses nodes with debug_urls, because no tensors are sent to a debugger.
+// Refuses nodes with debug_urls, because these ops do not send tensors to a debugger.
 class DebugKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {

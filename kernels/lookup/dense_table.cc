@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of LookupTable for dense tables. These also have buckets, because exports list the
-// buckets as in TensorFlow.
+// The functions of LookupTable for dense tables. A dense table has buckets in addition to its rows,
+// because an export lists the buckets, as in TensorFlow.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -76,8 +76,8 @@ void LookupTable::MakeRoomFor(int64_t rows) {
       keys.push_back(keys_[taken.row]);
     }
   }
-  // Removes the last rows first: a removed row is replaced by the last row, which is then never
-  // itself to be removed.
+  // Removes the rows with the highest numbers first. DropRow moves the last row to the place of the
+  // removed row, and in this order the last row is never one that has still to be removed.
   std::sort(removed.begin(), removed.end(), std::greater<>());
   for (const int64_t row : removed) DropRow(row);
   do {

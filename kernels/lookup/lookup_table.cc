@@ -303,8 +303,8 @@ Status LookupTable::Import(const Tensor& exported_keys, const Tensor& exported_v
   for (int64_t i = 0; i < count; ++i) entries += is_entry(i) ? 1 : 0;
   WriterMutexLock lock(mu_);
   Clear();
-  // The rows of an exported dense table are its buckets, so their number becomes the number of
-  // buckets.
+  // The rows of an exported dense table are its buckets, so the number of rows becomes the number
+  // of buckets.
   if (count > 0 && (count & (count - 1)) == 0) buckets_.Reset(count);
   MakeRoomFor(entries);
   for (int64_t i = 0; i < count; ++i) {

@@ -75,7 +75,8 @@ class LookupTable final : public Resource {
   Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Returns the number of keys in a tensor. InvalidArgument if it does not fit the table.
+  // Returns the number of keys in a tensor. InvalidArgument if the tensor does not fit the
+  // table.
   StatusOr<int64_t> CountKeys(const Tensor& keys) const;
   Status CheckValues(const Tensor& keys, const Tensor& values) const;
   // Checks a key. InvalidArgument if the key is reserved.
@@ -86,7 +87,7 @@ class LookupTable final : public Resource {
   void Put(const Tensor& keys, int64_t i, const Tensor& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Erase(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes a row of the storage. The last row moves to its place.
+  // Removes a row of the storage, and moves the last row to its place.
   void DropRow(int64_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CopyRow(int64_t row, Tensor* values, int64_t i) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void CopyKey(const std::string& key, Tensor* keys, int64_t i) const;

@@ -60,14 +60,14 @@ std::string Message(const StatusOr<std::vector<Tensor>>& result) {
 
 const Attrs kShared = {{"shared_name", "t"}};
 
-class BothFronts : public testing::TestWithParam<const char*> {
+class BothForms : public testing::TestWithParam<const char*> {
  protected:
   std::string V(const char* op) const { return std::string(op) + GetParam(); }
 };
-INSTANTIATE_TEST_SUITE_P(Lookup, BothFronts, testing::Values("", "V2"),
+INSTANTIATE_TEST_SUITE_P(Lookup, BothForms, testing::Values("", "V2"),
                          [](const auto& info) { return *info.param == 0 ? "Ref" : "Resource"; });
 
-TEST_P(BothFronts, AHashTableIsFilledOnce) {
+TEST_P(BothForms, AHashTableIsFilledOnce) {
   Table table(V("HashTable"), DType::kString, DType::kInt64, kShared);
   ASSERT_TRUE(table.status().ok()) << table.status();
   EXPECT_EQ(table.Size(), 0);
@@ -77,8 +77,8 @@ TEST_P(BothFronts, AHashTableIsFilledOnce) {
   EXPECT_EQ(table.Size(), 2);
   EXPECT_TRUE(
       SameTensor(table.Find(S({1, 3}, {"b", "z", "a"}), L({}, {-1})), L({1, 3}, {2, -1, 1})));
-  // Initializing again with the same number of entries does nothing; with another number it is an
-  // error.
+  // A second initialization with the same number of entries does nothing; with another number of
+  // entries it fails.
   EXPECT_TRUE(table.Do("InitializeTable", {S({2}, {"a", "c"}), L({2}, {8, 9})}).ok());
   EXPECT_TRUE(SameTensor(table.Find(S({}, {"a"}), L({}, {-1})), L({}, {1})));
   EXPECT_THAT(Message(table.Do("InitializeTable", {S({1}, {"q"}), L({1}, {8})})),
@@ -87,7 +87,7 @@ TEST_P(BothFronts, AHashTableIsFilledOnce) {
             StatusCode::kUnimplemented);
 }
 
-TEST_P(BothFronts, TablesAreSharedByName) {
+TEST_P(BothForms, TablesAreSharedByName) {
   Table first(V("MutableHashTable"), DType::kString, DType::kInt64, kShared);
   Table second(V("MutableHashTable"), DType::kString, DType::kInt64, kShared, {}, first.store());
   ASSERT_TRUE(first.Do("LookupTableInsert", {S({1}, {"a"}), L({1}, {7})}).ok());
@@ -208,7 +208,7 @@ TEST(Lookup, DenseTablesExportVectorsAsMatrices) {
   EXPECT_TRUE(SameTensor(table.Find(S({1}, {"a"}), F({1, 2}, {0, 0})), F({1, 1, 2}, {3, 4})));
 }
 
-TEST_P(BothFronts, FilesFillTables) {
+TEST_P(BothForms, FilesFillTables) {
   const std::string path = testing::TempDir() + "/vocabulary.txt";
   std::ofstream(path) << "x 10\ny 20\nz 30\n";
   const auto fill = [&](DType key, DType value, Attrs attrs) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GetSessionHandle, GetSessionHandleV2, GetSessionTensor, DeleteSessionTensor: tensors that stay on
-// their device between the steps of a session, under a name that the client keeps.
+// GetSessionHandle, GetSessionHandleV2, GetSessionTensor, DeleteSessionTensor: keep tensors on
+// their device between the steps of a session, under names that the client stores.
 #include <atomic>
 #include <vector>
 
@@ -34,7 +34,8 @@ StatusOr<std::shared_ptr<Resource>> MakeSessionTensor(const std::string& name,
 const ResourceMakerDeclaration maker(kTypeName, MakeSessionTensor);
 
 // The base of the kernels. `container_` is the session's container, which is dropped with the
-// session. If sessions have stores of their own, all of them use the same name.
+// session. If each session has a ResourceStore of its own, all sessions use the same container
+// name.
 class SessionKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -53,7 +54,7 @@ class SessionKernel : public Kernel {
   std::string container_ = "session_tensors";
 };
 
-// The handle is "node;number;device", because some clients parse it.
+// The handle has TensorFlow's form "node;number;device", because some clients parse it.
 template <bool kResource>
 class GetSessionHandleKernel final : public SessionKernel {
  public:

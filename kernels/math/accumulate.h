@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Zeros and sums of tensors whose dtype is known only at run time, variants included. Used to add
-// up gradients of the same value.
+// Zeros and sums of tensors whose dtype is known only at run time, variants included. Gradient code
+// uses them to add up the gradients of one value.
 #pragma once
 
 #include "core/op/kernel.h"

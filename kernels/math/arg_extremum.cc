@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ArgMax and ArgMin: the index of the extremum along an axis; the first index if several elements
-// are equal. NaN is ignored.
+// equal the extremum. NaN is ignored.
 #include <limits>
 
 #include "core/op/shape_scope.h"
@@ -66,7 +66,8 @@ __global__ void FindOnDevice(AxisView view, const X* x, Index* y) {
 // Indices within a piece fit in 32 bits: the axis is split into pieces of at most this length.
 constexpr int64_t kPiece = 1 << 30;
 
-// Returns the index of the best of n adjacent elements. Keeps many candidates at a time.
+// Returns the index of the best of n adjacent elements. Keeps kLanes candidates at a time, so that
+// the compiler vectorises the loop.
 template <class Order, class T>
 int64_t FindInRow(const T* x, int64_t n) {
   constexpr int kLanes = 32;
@@ -103,8 +104,8 @@ int64_t FindInRow(const T* x, int64_t n) {
   return at;
 }
 
-// Writes the row of the best element of each of `n` columns of `length` elements to `places`. Reads
-// a row at a time.
+// For each of `n` columns of `length` elements, writes the row of the best element to `places`.
+// Reads the columns row by row.
 template <class Order, class T>
 void FindInColumns(const T* x, int64_t length, int64_t step, int64_t n, int64_t* places) {
   constexpr int64_t kWidth = 256;

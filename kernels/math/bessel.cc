@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bessel functions of orders zero and one: of the first kind (J), the second (Y), and modified (I,
-// K), the modified ones also scaled by e^-|x| or e^x (I0e ...). The functions are Eigen's.
+// K), the modified functions also scaled by e^-|x| or e^x (I0e ...). The functions are Eigen's.
 #include <unsupported/Eigen/SpecialFunctions>
 
 #include "core/tensor/type_lists.h"

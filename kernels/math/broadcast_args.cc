@@ -75,8 +75,7 @@ class BroadcastGradientArgsKernel final : public Kernel {
     for (int i = 0; i < rank && s0 != s1; ++i) {
       const int64_t a = DimOf(s0, rank, i), b = DimOf(s1, rank, i);
       if (a != b && a != 1 && b != 1) return Incompatible(s0, s1);
-      // If a dimension is 1 in both operands, it may be in both lists: summing over it does no
-      // harm.
+      // A dimension that is 1 in both operands is in both lists: a sum over it changes nothing.
       if (a == 1) r0.push_back(i);
       if (b == 1) r1.push_back(i);
     }
@@ -120,7 +119,7 @@ OP(BroadcastGradientArgs) {
   };
 }
 
-// Shapes are in host memory on every device.
+// Shapes are in host memory on every device, so these kernels are the same for all devices.
 KERNEL_DEF({.op = "BroadcastArgs",
             .host_args = {"s0", "s1", "r0"},
             .make = Make<BroadcastArgsKernel>});

@@ -17,7 +17,7 @@ namespace {
 #if defined(PENSTOCK_CUDA_DEVICE)
 
 template <class T>
-__global__ void SpreadOnDevice(DeviceBroadcast plan, const T* x, T* y, int64_t n) {
+__global__ void CopyBroadcastOnDevice(DeviceBroadcast plan, const T* x, T* y, int64_t n) {
   FOR_EACH_ON_DEVICE(i, n) {
     int64_t at[1];
     plan.Locate(i, at);
@@ -26,17 +26,18 @@ __global__ void SpreadOnDevice(DeviceBroadcast plan, const T* x, T* y, int64_t n
 }
 
 template <class T>
-Status Spread(KernelContext& ctx, const BroadcastPlan& plan, const T* x, T* y) {
+Status CopyBroadcast(KernelContext& ctx, const BroadcastPlan& plan, const T* x, T* y) {
   ASSIGN_OR_RETURN(const DeviceBroadcast device, DeviceBroadcast::Make(plan));
   const int64_t n = plan.output().num_elements();
-  SpreadOnDevice<<<GridFor(n), kThreadsPerBlock, 0, CudaStream(ctx.stream())>>>(device, x, y, n);
+  CopyBroadcastOnDevice<<<GridFor(n), kThreadsPerBlock, 0, CudaStream(ctx.stream())>>>(device, x, y,
+                                                                                       n);
   return LaunchStatus();
 }
 
 #else
 
 template <class T>
-Status Spread(KernelContext& ctx, const BroadcastPlan& plan, const T* x, T* y) {
+Status CopyBroadcast(KernelContext& ctx, const BroadcastPlan& plan, const T* x, T* y) {
   plan.ForEachPanel(ctx.threads(), 0.05 * sizeof(T), [&](const BroadcastPanel& p) {
     for (int64_t r = 0; r < p.rows; ++r) {
       const T* from = x + p.offset[0] + r * p.row_step[0];
@@ -73,8 +74,8 @@ class BroadcastToKernel : public Kernel {
     if (shape.num_elements() == 0) return OkStatus();
     return WithStorageType(x.dtype(), [&](auto element) {
       using T = decltype(element);
-      return Spread(ctx, *plan, static_cast<const T*>(x.raw_data()),
-                    static_cast<T*>(y->mutable_raw_data()));
+      return CopyBroadcast(ctx, *plan, static_cast<const T*>(x.raw_data()),
+                           static_cast<T*>(y->mutable_raw_data()));
     });
   }
 };

@@ -41,7 +41,8 @@ void Loop(const void* x, void* y, int64_t n) {
   RunUnary<CastFn<To>, From>(x, y, n);
 }
 using CastLoop = void (*)(const void*, void*, int64_t);
-// On the CPU, 16-bit floats are converted by way of float, so this list omits them.
+// The types between which a conversion is compiled. On the CPU, 16-bit floats are first converted
+// to float, so this list omits them.
 #define ALL_TYPES CASTABLE_TYPES
 
 #endif

@@ -95,8 +95,8 @@ class ClipByValueKernel final : public Kernel {
   }
 };
 
-// Returns dy as the gradient of x within the bounds, and elsewhere as that of the bound that x
-// exceeds.
+// Returns the gradients: dy goes to x where x is within the bounds, and elsewhere to the bound that
+// x exceeds.
 Gradients ClipGradient(const GradientScope& g) {
   const Output x = g.x(0), dy = g.dy(), zero = ZerosLike(dy);
   const Output below = Less(x, g.x(1)), above = Greater(x, g.x(2));

@@ -57,7 +57,7 @@ Output ToComplex(Output re, Output im) {
   const DType type = re.dtype() == DType::kFloat ? DType::kComplex64 : DType::kComplex128;
   return Call("Complex", {re, im}, {{"Tout", type}});
 }
-Output PartOf(const char* op, Output x) {
+Output ComponentOf(const char* op, Output x) {
   const DType type = x.dtype() == DType::kComplex64 ? DType::kFloat : DType::kDouble;
   return Call(op, {x}, {{"Tout", type}});
 }
@@ -97,7 +97,7 @@ OP(Complex) {
                 {"Tout", kComplex, DType::kComplex64}},
       .shape = BroadcastShape,
       .gradient = [](const GradientScope& g) -> Gradients {
-        return SumToInputs(g, PartOf("Real", g.dy()), PartOf("Imag", g.dy()));
+        return SumToInputs(g, ComponentOf("Real", g.dy()), ComponentOf("Imag", g.dy()));
       },
       .examples = BothPrecisions(2),
   };
@@ -139,7 +139,7 @@ OP(Angle) {
   return PartOp("The angle in the complex plane, in (-pi, pi].",
                 [](const GradientScope& g) -> Gradients {
                   const Output x = g.x();
-                  const Output turned = ToComplex(PartOf("Imag", x), PartOf("Real", x));
+                  const Output turned = ToComplex(ComponentOf("Imag", x), ComponentOf("Real", x));
                   return {-ToComplex(g.dy(), ZerosLike(g.dy())) * Reciprocal(turned)};
                 });
 }

@@ -25,7 +25,7 @@ const DTypes kRowCounts = TypesOf<ROW_COUNT_TYPES>();
 
 enum class RowForm { kDense, kSparse, kRagged };
 
-// Returns the place of the argument `values`.
+// Returns the index of the argument `values`.
 constexpr int ValuesInput(RowForm form) { return form == RowForm::kDense ? 0 : 1; }
 // Returns the number of arguments that describe the rows and the values.
 constexpr int NumRowInputs(RowForm form) {
@@ -126,14 +126,14 @@ Status ForEachValue(const Tensor& values, const Visit& visit) {
                                          : each(values.data<int64_t>());
 }
 
-// Base of both kinds of ops: the last argument, weights, and the attribute binary_output.
+// The base of both kinds of ops: reads the last argument, weights, and the attribute binary_output.
 template <class T>
 class CountKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return node.Attr("binary_output", &binary_); }
 
  protected:
-  // Returns the weights, null if each value counts as one.
+  // Returns the weights, or null if each value counts as one.
   StatusOr<const T*> WeightsInput(const KernelContext& ctx, int i, const Tensor& values) const {
     const Tensor& weights = ctx.input(i);
     if (weights.num_elements() == 0) return nullptr;
@@ -278,8 +278,8 @@ using SparseCount = CountSparseKernel<T, RowForm::kSparse>;
 template <class T>
 using RaggedCount = CountSparseKernel<T, RowForm::kRagged>;
 
-// Returns an op with a dense result. `rows` are the arguments before `values`, `behind` those after
-// it.
+// Returns the definition of an op with a dense result. `rows` are the arguments before `values`,
+// `behind` the arguments after it.
 OpDef BincountOp(std::vector<ArgDef> rows, std::vector<ArgDef> behind) {
   OpDef op = {.doc =
                   "Counts how often each integer below `size` occurs in each row. With weights, "
@@ -297,7 +297,7 @@ OpDef BincountOp(std::vector<ArgDef> rows, std::vector<ArgDef> behind) {
   return op;
 }
 
-// As BincountOp, for an op with a sparse result.
+// Like BincountOp, for an op with a sparse result.
 OpDef CountOp(std::vector<ArgDef> rows, std::vector<ArgDef> behind) {
   OpDef op = {.doc =
                   "Counts how often each integer occurs in each row, as a sparse tensor. With "

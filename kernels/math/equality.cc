@@ -39,8 +39,8 @@ Status SetScalar(KernelContext& ctx, bool value) {
 #endif
 }
 
-// If the shapes do not broadcast, the attribute incompatible_shape_error decides whether that is an
-// error or the result is "not equal".
+// If the shapes do not broadcast, the attribute incompatible_shape_error decides whether the op
+// fails or the result is "not equal".
 template <class Fn>
 struct Equality {
   template <class T>
@@ -68,7 +68,7 @@ struct DistanceFn {
   template <class T>
   DEVICE_FN auto operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
-      // Double is exact up to 2^53 and does not overflow.
+      // Subtracts in double, which is exact up to 2^53 and does not overflow.
       return std::abs(static_cast<double>(x) - static_cast<double>(y));
     } else {
       using std::abs;
@@ -140,7 +140,7 @@ OpDef EqualityOp(const char* doc) {
   op.attrs = {{"incompatible_shape_error", AttrValue(true)}};
   op.shape = EqualityShape;
   op.commutative = true;
-  op.reuses = Reuse::kAny;  // only if T is bool, the output's type
+  op.reuses = Reuse::kAny;  // has an effect only if T is bool, the output's type
   return op;
 }
 

@@ -20,7 +20,7 @@ DEVICE_FN constexpr T Greatest() {
 }
 
 struct MaxReducer {
-  static constexpr bool kSingleIsResult = true;
+  static constexpr bool kReturnsSingleElement = true;
   template <class T>
   using Accumulator = T;
   template <class A>

@@ -25,8 +25,8 @@ CBLAS_TRANSPOSE Flag(Side side) {
                                      : CblasConjTrans;
 }
 
-// A block of rows and columns of c, computed by one thread. The leading dimensions are those of the
-// full matrices.
+// A block of rows and columns of c, which one thread computes. lda, ldb and ldc are the leading
+// dimensions of the full matrices.
 struct Block {
   Product p;  // sizes of the block
   int64_t lda, ldb, ldc;
@@ -107,8 +107,8 @@ void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {
   }
 }
 
-// Approximate flops per nanosecond of one thread. A high estimate is better than a low one, because
-// splitting a product that is too small costs more than not splitting one.
+// Approximate flops per nanosecond of one thread. These are high estimates, because to split a
+// small product costs more than to compute a larger product on one thread.
 template <class T>
 constexpr double kFlopsPerNano = std::is_same_v<T, float> ? 100
                                  : std::is_integral_v<T>  ? 4
@@ -116,9 +116,9 @@ constexpr double kFlopsPerNano = std::is_same_v<T, float> ? 100
 
 constexpr int64_t kGrain = 16;  // rows and columns per step of the libraries' kernels
 
-// A long product is computed in tiles of c that take about kTileNanos each, and stops between two
-// tiles if the step is cancelled. On tiles of at least kTileMin the libraries are as fast as on
-// full matrices.
+// A long product is computed in tiles of c that take about kTileNanos each; if the step is
+// cancelled, the product stops after a tile. On tiles of at least kTileMin the libraries are as
+// fast as on full matrices.
 constexpr double kTileNanos = 50e6;
 constexpr int64_t kTileMin = 512;
 
@@ -148,9 +148,9 @@ void MultiplyTiles(Scheduler& threads, const Product& p, const T* a, const T* b,
       });
 }
 
-// Splits the longer side of c over the threads; very long products are computed in tiles instead.
-// Each piece packs the matrix of the other side again, so that the smaller matrix is the one packed
-// several times.
+// Splits the longer side of c over the threads; computes very long products in tiles instead. The
+// library packs the operand of the shorter side again for each piece, so the smaller operand is the
+// one that is packed several times.
 template <class T>
 void SplitAndMultiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
   const bool by_rows = p.m >= p.n;
@@ -182,8 +182,8 @@ void Multiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c
   }
   if constexpr (std::is_floating_point_v<T>) {
     if (!std::is_same_v<T, float> || !HasWideVectors()) {
-      // If one operand is a vector, each element of the matrix is used once, so packing does not
-      // pay.
+      // If one operand is a vector, each element of the matrix is used once, so packing the matrix
+      // would take longer than the product.
       if (p.m == 1 && p.b == Side::kPlain) return SumOfRows(threads, p.k, p.n, b, a, c);
       if (p.m == 1) return DotProducts(threads, p.n, p.k, b, a, c);
       if (p.n == 1 && p.a == Side::kPlain) return DotProducts(threads, p.m, p.k, a, b, c);

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-enum class Side { kPlain, kTransposed, kAdjoint };  // adjoint: transposed and conjugated
+enum class Side { kPlain, kTransposed, kAdjoint };  // kAdjoint: transposed and conjugated
 
 // op(a) is [m, k], op(b) is [k, n], c is [m, n]. If a is transposed (kTransposed, kAdjoint), its
 // memory is [k, m].

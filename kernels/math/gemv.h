@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a matrix and a vector. Their time is that of reading the matrix once, in order.
+// Products of a matrix and a vector. They take as long as reading the matrix once, in order.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Assumes a memory bandwidth of about 20 GB/s.
+// The time to read one element, if the memory's bandwidth is about 20 GB/s.
 template <class T>
 inline constexpr double kNanosPerMatrixElement = 0.05 * sizeof(T);
 

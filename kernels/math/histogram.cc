@@ -155,7 +155,7 @@ class HistogramKernel final : public Kernel {
     const double last = static_cast<double>(counts.size() - 1);
     for (const T v : values.flat<T>()) {
       const double bin = (static_cast<double>(std::clamp(v, low, high)) - low) / step;
-      // Not std::clamp, which would keep the NaN that infinite ranges lead to.
+      // Does not use std::clamp, because it would keep the NaN that results from infinite ranges.
       ++counts[static_cast<size_t>(std::min(std::max(0.0, bin), last))];
     }
   }

@@ -110,8 +110,8 @@ OpDef Named(const char* a, const char* b, const char* z, OpDef op) {
   return op;
 }
 
-// Returns examples whose gradients are not checked, because the derivative by a cannot be
-// differentiated again.
+// Returns examples whose gradients are not checked, because the derivative with respect to `a`
+// cannot be differentiated again.
 std::vector<Example> FirstOrderOnly() {
   return {{.inputs = {{{{2, 3}}}, {{{3}}}}, .check_gradient = false},
           {.inputs = {{{{2, 3}}}, {{{2, 3}}}}, .check_gradient = false}};

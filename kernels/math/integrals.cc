@@ -19,8 +19,8 @@ using std::numbers::pi;
 // Returns the quantile function of the normal distribution at p; NaN unless p is in [0, 1].
 double Ndtri(double p) { return p >= 0 && p <= 1 ? Eigen::numext::ndtri(p) : NAN; }
 
-// Returns the inverse of the error function. It is computed from the quantile function; a step of
-// Newton's method restores the accuracy near zero.
+// Returns the inverse of the error function. Computes it from the quantile function, and then makes
+// a step of Newton's method, which restores the accuracy near zero.
 double Erfinv(double x) {
   double y = Ndtri((x + 1) / 2) / std::numbers::sqrt2;
   const double slope = 2 * std::numbers::inv_sqrtpi * std::exp(-y * y);
@@ -90,7 +90,8 @@ double Dilogarithm(double x) {
   if (std::isinf(x)) return -INFINITY;
   if (x > 2) return -Dilogarithm(1 / x) - 0.5 * std::log(x) * std::log(x);
   if (x < 0.5) return pi * pi / 6 - std::log(x) * std::log1p(-x) - Dilogarithm(1 - x);
-  // A series of Bernoulli numbers in u = -log(x), which converges for |u| < 2 pi.
+  // Uses a power series in u = -log(x) with Bernoulli numbers as coefficients; it converges for |u|
+  // < 2 pi.
   constexpr double kTerms[] = {1.0 / 36,
                                -1.0 / 3600,
                                1.0 / 211680,
@@ -111,7 +112,7 @@ double FresnelSine(double x) { return Fresnel(x).imag(); }
 double FresnelCosine(double x) { return Fresnel(x).real(); }
 
 template <double (*kFunction)(double)>
-struct InDouble {
+struct ComputedInDouble {
   static constexpr double kNanos = 100;
   template <class T>
   T operator()(T x) const {
@@ -166,12 +167,12 @@ OP(Spence) {
   });
 }
 
-KERNEL(Erfinv, UnaryElementwise<InDouble<Erfinv>>::Kernel, FLOATING_TYPES);
-KERNEL(Ndtri, UnaryElementwise<InDouble<Ndtri>>::Kernel, FLOATING_TYPES);
-KERNEL(Expint, UnaryElementwise<InDouble<Expint>>::Kernel, FLOATING_TYPES);
-KERNEL(Dawsn, UnaryElementwise<InDouble<Dawson>>::Kernel, FLOATING_TYPES);
-KERNEL(FresnelSin, UnaryElementwise<InDouble<FresnelSine>>::Kernel, FLOATING_TYPES);
-KERNEL(FresnelCos, UnaryElementwise<InDouble<FresnelCosine>>::Kernel, FLOATING_TYPES);
-KERNEL(Spence, UnaryElementwise<InDouble<Dilogarithm>>::Kernel, FLOATING_TYPES);
+KERNEL(Erfinv, UnaryElementwise<ComputedInDouble<Erfinv>>::Kernel, FLOATING_TYPES);
+KERNEL(Ndtri, UnaryElementwise<ComputedInDouble<Ndtri>>::Kernel, FLOATING_TYPES);
+KERNEL(Expint, UnaryElementwise<ComputedInDouble<Expint>>::Kernel, FLOATING_TYPES);
+KERNEL(Dawsn, UnaryElementwise<ComputedInDouble<Dawson>>::Kernel, FLOATING_TYPES);
+KERNEL(FresnelSin, UnaryElementwise<ComputedInDouble<FresnelSine>>::Kernel, FLOATING_TYPES);
+KERNEL(FresnelCos, UnaryElementwise<ComputedInDouble<FresnelCosine>>::Kernel, FLOATING_TYPES);
+KERNEL(Spence, UnaryElementwise<ComputedInDouble<Dilogarithm>>::Kernel, FLOATING_TYPES);
 
 }  // namespace penstock

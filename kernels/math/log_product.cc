@@ -18,8 +18,8 @@ struct XlogyFn {
   }
 };
 
-// For 16-bit types, which kernels compute in float: rounds the logarithm to T before multiplying,
-// so that the result equals that of two ops, x * log(y).
+// For 16-bit types, which kernels compute in float: rounds the logarithm to T before it multiplies,
+// so that the result is the same as with two ops, x * log(y).
 template <class T>
 struct RoundedXlogyFn {
   static constexpr double kNanos = 0.8;

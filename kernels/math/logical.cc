@@ -120,7 +120,7 @@ OP(Invert) { return UnaryOp("x with every bit flipped.", kIntegers, NoGradient);
 KERNEL(Invert, UnaryElementwise<InvertFn>::Kernel, INTEGER_TYPES);
 OP(PopulationCount) {
   OpDef op = UnaryOpTo("uint8", "The number of bits of x that are set.", kIntegers, NoGradient);
-  // An argument may reuse a buffer only if T is uint8, the type of the output.
+  // The output may use the buffer of the argument only if T is uint8, the type of the output.
   op.reuses = Reuse::kFirst;
   return op;
 }

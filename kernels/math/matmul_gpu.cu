@@ -69,7 +69,7 @@ int64_t UniformStep(const std::vector<int64_t>& matrices) {
 }
 
 // Computes `count` products at constant distances. cuBLAS is column-major and sees the transposes
-// of row-major matrices, so this computes c' = b' a'.
+// of row-major matrices, so this function computes c' = b' a'.
 template <class T>
 Status MultiplyRun(cublasHandle_t cublas, const Product& p, const T* a, int64_t a_step, const T* b,
                    int64_t b_step, T* c, int64_t count) {

@@ -92,7 +92,8 @@ TEST(MatMul, Large) {
 }
 
 TEST(MatMul, WhatWasInMemoryDoesNotMatter) {
-  // A sum over nothing is zero, and no product may read its output buffer.
+  // If the inner dimension is 0, the result is zero; the kernel must not read the old contents of
+  // the output buffer.
   const Tensor a(DType::kFloat, Shape{2, 0}), b(DType::kFloat, Shape{0, 2});
   EXPECT_TRUE(
       Same(*OpRunner("MatMul").In(a).In(b).Run1(), Tensor::Of<float>({2, 2}, {0, 0, 0, 0})));

@@ -10,7 +10,7 @@ namespace {
 
 // Squares are summed in double for every type.
 struct SquareSum {
-  static constexpr bool kSingleIsResult = false;
+  static constexpr bool kReturnsSingleElement = false;
   template <class T>
   using Accumulator = double;
   template <class A>

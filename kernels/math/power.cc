@@ -111,8 +111,8 @@ Gradients ReciprocalGradGradient(const GradientScope& g) {
 
 Gradients PowGradient(const GradientScope& g) {
   const Output x = Conj(g.x(0)), y = Conj(g.x(1)), z = Conj(g.y());
-  // Uses the logarithm of x only if it exists. For other x, z is not differentiable by y, and the
-  // gradient is zero.
+  // Uses the logarithm of x only where it exists. For other x, z is not differentiable with respect
+  // to y, and the gradient is zero.
   const Output zero = ZerosLike(x);
   const Output has_log = IsComplex(x.dtype()) ? LogicalNot(Equal(x, zero)) : Greater(x, zero);
   const Output log_x = Select(has_log, Log(Select(has_log, x, OnesLike(x))), zero);

@@ -153,7 +153,8 @@ OpDef ScanOp(const char* doc, const DTypes& types, GradientFn gradient) {
   };
 }
 
-// Scans `x` in the opposite direction: sums over the results to which each element contributes.
+// Scans `x` in the opposite direction: for each element, sums `x` over the results to which the
+// element contributes.
 Output ScanBack(const GradientScope& g, Output x, const char* op = "Cumsum") {
   return Call(op, {x, g.x(1)},
               {{"exclusive", g.attr<bool>("exclusive")}, {"reverse", !g.attr<bool>("reverse")}});
@@ -164,8 +165,8 @@ Output ScanBack(const GradientScope& g, Output x, const char* op = "Cumsum") {
 Output LogSumExpPart(const GradientScope& g, double sign) {
   const Output dy = g.dy() * sign;
   const Output counts = Greater(dy, ZerosLike(dy));
-  // Stands for the logarithm of zero: finite in every type, and its exponential is zero in every
-  // type.
+  // Stands for the logarithm of zero: in every type, this number is finite and its exponential is
+  // zero.
   const Output none = ZerosLike(dy) - 6e4;
   const Output logs = Select(counts, Log(Select(counts, dy, OnesLike(dy))), none);
   return Exp(ScanBack(g, logs - g.y(), "CumulativeLogsumexp") + g.x());

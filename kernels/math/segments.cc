@@ -9,8 +9,8 @@ namespace penstock {
 
 void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows, int64_t count,
                   void* y) {
-  // Every piece scans all the ids, so there are few pieces, and more than one only if there is
-  // enough work.
+  // Every piece scans all ids, so the number of pieces is small, and it is 1 if there is little
+  // work.
   const int64_t work = (static_cast<int64_t>(rows.segments.size()) + count) * rows.row;
   const int64_t pieces =
       std::clamp<int64_t>(work / (64 << 10), 1, std::clamp<int64_t>(count, 1, 16));
@@ -47,7 +47,7 @@ Status CheckSorted(absl::Span<const int64_t> segments) {
     if (segments[i] < 0) {
       return InvalidArgument("segment ids must be >= 0: segment_ids[", i, "] = ", segments[i]);
     }
-    // The number of segments, the largest id + 1, would overflow.
+    // Refuses this id because the number of segments, the largest id + 1, would overflow.
     if (segments[i] == std::numeric_limits<int64_t>::max()) {
       return InvalidArgument("segment_ids[", i, "] = ", segments[i], " is too large");
     }

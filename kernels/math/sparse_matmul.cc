@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SparseMatMul: the product of float and bfloat16 matrices, in any combination, as float. The op's
-// attributes hint that most elements are zero. Dense products are faster up to 99 % of zeros, so
-// the hints are ignored.
+// attributes hint that most elements are zero. Dense products are faster unless more than 99 % of
+// the elements are zero, so the kernel ignores the hints.
 #include "core/op/flops.h"
 #include "core/op/shape_scope.h"
 #include "kernels/math/forms.h"

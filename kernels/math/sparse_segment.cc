@@ -190,7 +190,7 @@ OpDef SparseSegmentGradOp(const char* name, bool v2) {
   const std::string forward = StrCat("SparseSegment", name, "WithNumSegments");
   OpDef op = {
       .doc = StrCat("The gradient of SparseSegment", name, " for its data",
-                    v2 ? ": the rows that are not zero, and their numbers." : "."),
+                    v2 ? ": only the rows that are not zero, and their indices." : "."),
       .inputs = {{"grad", "T"},
                  {"indices", "Tidx"},
                  {"segment_ids", "Tsegmentids"},

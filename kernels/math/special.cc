@@ -32,7 +32,7 @@ struct LgammaFn {
 #if defined(PENSTOCK_CUDA_DEVICE)
     return std::lgamma(x);
 #else
-    // lgamma_r, because std::lgamma writes the sign to a global variable.
+    // Uses lgamma_r, because std::lgamma writes the sign to a global variable.
     int sign;
     if constexpr (std::is_same_v<T, float>) {
       return ::lgammaf_r(x, &sign);

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// The mean of integers is an exact sum and a quotient that is rounded towards zero.
+// The mean of integers is their exact sum, divided by their number and rounded towards zero.
 template <class T>
 struct MeanAccumulatorOf {
   using type = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;

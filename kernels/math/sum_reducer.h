@@ -9,7 +9,7 @@ namespace penstock {
 inline namespace PENSTOCK_PASS {
 
 struct SumReducer {
-  static constexpr bool kSingleIsResult = true;
+  static constexpr bool kReturnsSingleElement = true;
   template <class T>
   using Accumulator = Wide<T>;
   template <class A>

@@ -62,7 +62,7 @@ struct SoftsignFn {
   }
 };
 
-// Functors of the gradient ops: of (dy, x) or (dy, y), like the ops' inputs.
+// Functors of the gradient ops. Their arguments are the ops' inputs: (dy, x) or (dy, y).
 struct ReluGradFn {
   template <class T>
   DEVICE_FN T operator()(T dy, T x) const {
@@ -138,7 +138,7 @@ GradientFn GradientFromY(const char* op) {
   };
 }
 // Returns the gradient of a gradient op of a piecewise linear function. That op is linear in dy, so
-// its gradient calls `op`; its derivative by x is zero.
+// the gradient of dy is a call of `op`; its derivative by x is zero, so x has no gradient.
 GradientFn LinearInDy(const char* op) {
   return [op](const GradientScope& g) -> std::vector<Gradient> {
     return {Call(op, {g.dy(), g.x(1)}), Gradient()};

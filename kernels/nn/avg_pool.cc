@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Returns the number of input elements in the window at output o. Padding does not count in an
+// Returns the number of input elements in the window at output o. Padding is not part of an
 // average.
 int64_t Covered(const Window& w, int64_t o) {
   const int64_t first = o * w.stride - w.pad_before;
@@ -106,8 +106,8 @@ Status AvgPoolGradShape(ShapeScope& s) {
 OP(AvgPool) {
   return {
       .doc =
-          "Averages over a window that slides over height and width. Padding does not "
-          "count.",
+          "Averages over a window that slides over height and width. Padding is not part of an "
+          "average.",
       .inputs = {{"value", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kFloating}},
@@ -140,8 +140,8 @@ KERNEL(AvgPoolGrad, AvgPoolGradKernel, half, bfloat16, float, double);
 OP(AvgPool3D) {
   return {
       .doc =
-          "Averages over a window that slides over depth, height and width. Padding does "
-          "not count.",
+          "Averages over a window that slides over depth, height and width. Padding is not part of "
+          "an average.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kFloating}},

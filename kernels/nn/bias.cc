@@ -95,7 +95,8 @@ class BiasAddGradKernel final : public Kernel {
     return OkStatus();
   }
   static constexpr int64_t kBlock = 64;
-  // Rows are added up in groups: the rounding error grows with the number of groups, not of rows.
+  // Rows are first added up in groups of this size, so that the rounding error grows with the
+  // number of groups instead of the number of rows.
   static constexpr int64_t kGroup = 256;
 
   static void SumBlock(const T* dy, T* db, const ChannelSplit& c, int64_t first, int64_t last) {

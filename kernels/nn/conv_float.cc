@@ -37,7 +37,7 @@ memory::desc Desc(memory::dims dims, Tag tag) {
 }
 
 // One of the three computations (convolution, image gradient, filter gradient) for one geometry.
-// Converts operands to the layouts that oneDNN asks for.
+// Converts operands to the layouts that oneDNN chooses.
 class Primitive {
  public:
   // Throws dnnl::error if oneDNN does not support the computation.
@@ -188,7 +188,7 @@ class PrimitiveCache {
     try {
       primitive = std::make_shared<const Primitive>(kind, g);
     } catch (const dnnl::error&) {
-      // A null is cached, too: the caller then uses the unrolled form.
+      // A null is cached, too: the caller then computes the convolution by UnrolledForward etc.
     }
     if (entries_.size() == kEntriesMax) entries_.pop_back();
     entries_.push_front({kind, g, primitive});
@@ -219,8 +219,8 @@ bool CountsFit(const Window& w) {
 }
 
 // Runs `kind` on pieces of the batch. Does nothing and returns false if oneDNN does not support the
-// computation. For the filter's gradient each piece has its own result; the results are added up in
-// order.
+// computation. For the filter's gradient, each piece of the batch has its own result, and the
+// results are added up in order.
 bool RunOnPieces(Kind kind, const ConvGeometry& g, float* image, float* filter, float* output,
                  Scheduler& threads) {
   if (!CountsFit(g.d) || !CountsFit(g.h) || !CountsFit(g.w)) return false;
@@ -276,8 +276,8 @@ void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* 
 
 void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
                         float* dfilter, Scheduler& threads) {
-  // With few input channels, oneDNN's gradient of the filter for AVX2 reaches a tenth of the peak,
-  // and the unrolled form a third. oneDNN's code for AVX-512 is near the peak.
+  // With few input channels, oneDNN's gradient of the filter for AVX2 reaches a tenth of the
+  // processor's peak, and the unrolled form a third. oneDNN's code for AVX-512 is near the peak.
   static const bool wide_vectors = __builtin_cpu_supports("avx512f") != 0;
   constexpr int64_t kFewChannels = 8;
   if ((g.in_channels < kFewChannels && !wide_vectors) ||

@@ -22,7 +22,7 @@ struct ConvGeometry {
   int64_t batch = 0, in_channels = 0, out_channels = 0;
   Window d = kNoWindow, h, w;
   bool volumes = false;
-  int64_t groups = 1;  // of channels (conv_groups.h); only kernels of images allow several
+  int64_t groups = 1;  // of channels (conv_groups.h); only image kernels allow more than one
   bool operator==(const ConvGeometry&) const = default;
 
   // Returns the geometry. InvalidArgument if ranks or channels do not fit, or if a size overflows.

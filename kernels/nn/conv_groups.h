@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Grouped convolutions: channels are divided into groups of equal size, and each group of output
-// channels is computed from one group of input channels. Each group is copied out of the tensors,
-// convolved alone and copied back.
+// channels is computed from one group of input channels. ForEachGroup copies each group out of the
+// tensors, convolves it separately and copies the result back.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// The size of a tensor as a matrix: each row has the channels of all groups.
+// The size of a tensor, seen as a matrix whose rows have the channels of all groups.
 struct ConvRows {
   int64_t rows, channels;
 };

@@ -174,7 +174,8 @@ enum class ConvOf { kImages, kVolumes };
 std::vector<AttrDef> ConvAttrs(ConvOf what);
 Attrs ConvAttributes(const GradientScope& g);
 
-// Call the ops of the three computations, with the attributes of the differentiated op.
+// Add a node of the convolution or of one of its gradients, with the attributes of the
+// differentiated op.
 Output ConvNode(const GradientScope& g, ConvOf what, Output image, Output filter);
 Output ImageGradientNode(const GradientScope& g, ConvOf what, Output image, Output filter,
                          Output dy);
@@ -183,9 +184,10 @@ Output FilterGradientNode(const GradientScope& g, ConvOf what, Output image, Out
 
 Attrs ConvExampleAttrs(ConvOf what, const char* padding, int64_t stride);
 
-// For OpDef::flops of the gradients. Their third input is the gradient of the result. They do as
-// many multiplications as the convolution itself, for any strides and channels. The filter is input
-// 1 of the image's gradient, and output 0 of the filter's gradient.
+// Return the operations of the gradient ops, for OpDef::flops. Input 2 of these ops is the gradient
+// of the result. Each op does as many multiplications as the convolution itself, for any strides
+// and channels. The filter is input 1 of the image's gradient op, and output 0 of the filter's
+// gradient op.
 double ConvolutionInputGradientFlops(const FlopsScope& scope);
 double ConvolutionFilterGradientFlops(const FlopsScope& scope);
 

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// The product c[m,n] = op(a) * op(b), or += if `add`. All matrices are row-major; a is [m,k] or, if
-// transposed, [k,m]; b is [k,n] or, if transposed, [n,k].
+// The product c[m,n] = op(a) * op(b); if `add`, c[m,n] += op(a) * op(b). All matrices are
+// row-major; a is [m,k] or, if transposed, [k,m]; b is [k,n] or, if transposed, [n,k].
 struct Product {
   int64_t m, n, k;
   bool transpose_a = false, transpose_b = false, add = false;
@@ -90,7 +90,7 @@ void RollUp(const ConvGeometry& g, const T* rows, T* image) {
   }
 }
 
-// Returns the approximate cost of one image, at half of a core's peak.
+// Returns the approximate nanoseconds of one image, at half of a core's peak (40 operations each).
 double ImageNanos(const ConvGeometry& g) {
   return g.flops() / static_cast<double>(std::max<int64_t>(g.batch, 1)) / 40;
 }
@@ -127,8 +127,8 @@ void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* dout
   });
 }
 
-// Computes the gradient of the filter. Each piece of the batch has its own result; the results are
-// added up in order, so the sum does not depend on which thread is first.
+// Computes the gradient of the filter. Each piece of the batch has its own result, and the results
+// are added up in order, so the sum does not depend on the order in which threads finish.
 template <class T>
 void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* doutput, T* dfilter,
                             Scheduler& threads) {

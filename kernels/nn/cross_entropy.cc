@@ -58,7 +58,7 @@ class SoftmaxCrossEntropy final : public Kernel {
         F total = 0;
         for (int64_t c = 0; c < classes; ++c) {
           const F label(p[r * p_rows.row_step + c * p_rows.class_step]);
-          // A label of zero adds nothing to the loss, even if the logit is infinite.
+          // Skips labels of zero: they add nothing to the loss, even if the logit is infinite.
           if (label != F(0)) total += label * (log_sum - shifted[c]);
           d[r * classes + c] = T(exps[c] / sum - label);
         }
@@ -141,8 +141,9 @@ Status SparseLossShape(ShapeScope& s) {
 
 Output PerRow(const GradientScope& g) { return ExpandDims(g.dy(0), g.Const<int32_t>(-1)); }
 
-// Returns the gradient of the features. That of the loss is backprop; that of backprop (second
-// order) is that of softmax: (v - sum(v * softmax)) * softmax.
+// Returns the gradient of the features. The loss contributes dy(0) * backprop. The output backprop
+// (second order) contributes the gradient of softmax for v = dy(1): (v - sum(v * softmax)) *
+// softmax.
 Output FeaturesGradient(const GradientScope& g) {
   Output total = PerRow(g) * g.y(1);
   if (g.has_dy(1)) {

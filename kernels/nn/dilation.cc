@@ -110,7 +110,8 @@ class DilationKernelFor : public DilationKernel {
     const T* dy = kForward ? nullptr : ctx.input(2).template data<T>();
     T* result = out->template mutable_data<T>();
     std::fill_n(result, out->num_elements(), T(0));
-    // Channels are independent, also in the filter's gradient.
+    // Threads process different channels, because channels are independent, also in the filter's
+    // gradient.
     const double channel_ns = static_cast<double>(
         g.output().num_elements() / std::max<int64_t>(g.channels, 1) * g.h.size * g.w.size);
     ctx.threads().ParallelFor(g.channels, channel_ns, [&](int64_t begin, int64_t end) {

@@ -105,8 +105,9 @@ Status PatchesShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Extracts patches from an image whose pixels are their own numbers (from 1; 0 is padding). So each
-// element of a patch names the pixel to which its gradient is added.
+// Extracts patches from an image in which the value of each pixel is its own index, from 1; 0 is
+// padding. So each element of a patch is the index of the pixel to which the gradient of the
+// element is added.
 std::vector<Gradient> PatchesGradient(const GradientScope& g) {
   Attrs attrs;
   for (const char* name : {"ksizes", "strides", "rates", "padding"}) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeQuantWithMinMaxArgs, -Vars, -VarsPerChannel, and their gradients: round numbers to those that
-// unsigned integers of num_bits represent between min and max. The range is shifted so that zero is
-// represented exactly. B. Jacob et al.: Quantization and Training of Neural Networks for Efficient
-// Integer-Arithmetic-Only Inference. CVPR 2018, section 3.
+// FakeQuantWithMinMaxArgs, -Vars, -VarsPerChannel, and their gradients: round each number to the
+// nearest number that an unsigned integer of num_bits bits can represent between min and max. The
+// range is shifted so that zero is represented exactly. B. Jacob et al.: Quantization and Training
+// of Neural Networks for Efficient Integer-Arithmetic-Only Inference. CVPR 2018, section 3.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -30,7 +30,7 @@ struct Grid {
   bool Covers(float x) const { return x >= first && x <= last; }
   float Round(float x) const {
     const float inverse = 1 / scale, zero = std::floor(-first * inverse + 0.5f);
-    // Not std::clamp, which requires min <= max.
+    // Does not use std::clamp, because it requires min <= max.
     const float clamped = std::max(first, std::min(last, x));
     const float steps = std::floor((clamped - first) * inverse + 0.5f);
     return (steps - zero) * scale;

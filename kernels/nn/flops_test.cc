@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the estimated operations of convolutions and their gradients: they are those of the matrix
-// products that the kernels compute.
+// Tests the estimated numbers of operations of convolutions and their gradients: they equal those
+// of the matrix products that the kernels compute.
 #include "core/op/flops.h"
 
 #include <vector>

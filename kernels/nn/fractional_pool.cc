@@ -89,11 +89,11 @@ class FractionalPoolKernel : public Kernel {
   }
 
  private:
-  // Returns the stream of random numbers. If the node must use the same regions in all steps, the
-  // stream starts anew in each step.
+  // Returns the stream of random numbers. If the node must use the same regions in all steps, each
+  // step uses the stream from its start.
   Philox Start(KernelContext& ctx) {
     if (fixed_) return start_;
-    constexpr uint64_t kBlocks = uint64_t{1} << 33;  // more than two sequences need
+    constexpr uint64_t kBlocks = uint64_t{1} << 33;  // more blocks than two sequences need
     if (!keep_) return stream_.Reserve(kBlocks, *ctx.step().env);
     std::call_once(kept_, [&] { start_ = stream_.Reserve(kBlocks, *ctx.step().env); });
     return start_;

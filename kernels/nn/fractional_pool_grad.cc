@@ -131,7 +131,7 @@ class FractionalAvgPoolGradKernel final : public Kernel {
   }
 
  private:
-  // Values that do not fit into an integer become the integer's limit.
+  // A value that is outside of the range of an integer type becomes the limit of the type.
   static T FromDouble(double x) {
     if constexpr (std::is_integral_v<T>) {
       using Limits = std::numeric_limits<T>;

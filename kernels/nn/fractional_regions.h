@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The regions that FractionalMaxPool and FractionalAvgPool pool, and how they are drawn at random.
-// The pooling ratio need not be an integer. B. Graham: Fractional Max-Pooling. arXiv 1412.6071.
+// The regions over which FractionalMaxPool and FractionalAvgPool pool, and the functions that draw
+// them at random. The pooling ratio need not be an integer. B. Graham: Fractional Max-Pooling.
+// arXiv 1412.6071.
 //
 // Region i of a dimension begins at element i of a sequence. It ends before element i + 1, or, if
 // regions overlap, includes it.

@@ -107,8 +107,9 @@ class SecondDerivative {
       const Output u_xhat = Average(u * xhat), dy_xhat = Average(dy * xhat);
       to_dy = scale * r * (u - Average(u) - xhat * u_xhat) + a * xhat + b;
       to_scale = Total(u * (dy - Average(dy) - xhat * dy_xhat)) * Squeezed(r);
-      // First the gradient that flows into x^ and from there, through the mean and deviation of x,
-      // into x; then the gradient that flows through the factor r of dx.
+      // The first part of to_x is the gradient that flows into x^ and from x^, through the mean and
+      // deviation of x, into x. The second part is the gradient that flows through the factor r of
+      // dx.
       const Output h = a * dy - scale * r * (u * dy_xhat + dy * u_xhat);
       const Output q = Average(u * dy) - Average(u) * Average(dy) - u_xhat * dy_xhat;
       to_x = r * (h - Average(h) - xhat * Average(h * xhat)) - scale * r * r * q * xhat;

@@ -138,8 +138,8 @@ std::vector<TypeAttrDef> LrnTypes() {
 OP(LRN) {
   return {
       .doc =
-          "output = input / (bias + alpha * the sum of squares over the channels within "
-          "depth_radius) ** beta",
+          "output = input / (bias + alpha * sum)^beta, where sum is the sum of the squares of the "
+          "channels within depth_radius.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = LrnTypes(),

@@ -101,7 +101,7 @@ class MaxPoolKernel final : public PoolKernel {
     return OkStatus();
   }
 
-  int64_t depth_ = 1;  // channels of a window; in V2 ops an input says it
+  int64_t depth_ = 1;  // channels of a window; V2 ops have an input instead
 };
 
 // A bool as wide as T, so that loops over both fill vector registers.
@@ -113,9 +113,9 @@ using Flag =
 
 enum class Maxima { kFirst, kAll };
 
-// For each element of y and the first element of x in its window that equals it (kAll: every one):
-// result[x] += grad[y], or, if kSecond, result[y] = grad[x]. Has no branches, because they could
-// not be predicted.
+// For each element of y, finds the first element of x in its window that equals it (kAll: every
+// such element). Computes result[x] += grad[y] or, if kSecond, result[y] = grad[x]. Has no
+// branches, because the processor could not predict them.
 template <class T, bool kSecond, Maxima kWhich = Maxima::kFirst>
 void FollowMaxima(const PoolGeometry& g, int64_t b, const T* x, const T* y, const T* grad,
                   T* result) {

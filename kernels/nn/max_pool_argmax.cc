@@ -57,7 +57,8 @@ class MaxPoolWithArgmax final : public ArgmaxKernel {
         const int64_t base = count_batch_ ? 0 : b * image;
         int64_t window = -1;
         ForEachPair(g, b, [&](int64_t in, int64_t out) {
-          // The window's first pixel stays the maximum if no pixel is larger, or if it is NaN.
+          // The first pixel of the window remains the maximum if it is NaN, or if no pixel is
+          // larger.
           const bool first = out != window;
           window = out;
           for (int64_t c = 0; c < g.channels; ++c) {

@@ -204,7 +204,7 @@ class QuantizeGrad final : public QuantizeKernel {
     for (int i = 0; i < 3; ++i) {
       RETURN_IF_ERROR(ctx.Allocate(i, ctx.input(i + 1).shape(), &outputs[i]));
     }
-    // The gradients of the range are zero: it is not trained.
+    // The gradients of input_min and input_max are zero, because the range is not trained.
     for (int i : {1, 2})
       std::fill_n(outputs[i]->template mutable_data<T>(), outputs[i]->num_elements(), T(0));
     const FloatInput<F> dy(ctx.input(0)), x(input), min(ctx.input(2)), max(ctx.input(3));
@@ -223,7 +223,8 @@ Status QuantizeGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns dy unchanged as the gradient of input 0, as if the op were the identity.
+// Returns dy as the gradient of input 0, as if the op were the identity ("straight-through
+// estimator").
 std::vector<Gradient> StraightThrough(const GradientScope& g) {
   std::vector<Gradient> result(g.num_inputs());
   result[0] = g.dy();

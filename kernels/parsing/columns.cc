@@ -46,7 +46,7 @@ Status CheckFeatureType(DType dtype, string_view attr) {
 
 std::string ColumnRows::NameOf(int64_t row) const {
   if (names == nullptr || names->num_elements() == 0) return "Name: <unknown>";
-  // A single name applies to all rows: they are then the steps of one record.
+  // A single name applies to all rows: the rows are then the steps of one record.
   return StrCat("Name: ", names->data<std::string>()[names->num_elements() == 1 ? 0 : row]);
 }
 

@@ -25,8 +25,8 @@ struct ColumnRows {
   std::vector<std::optional<Feature>> features;
   // Names of the rows, for errors: strings, one per row, one for all, or none.
   const Tensor* names = nullptr;
-  // If set, the outputs have a leading dimension for the rows. Else there is one row and no such
-  // dimension.
+  // True: the outputs have a leading dimension for the rows. False: there is one row, and the
+  // outputs have no dimension for it.
   bool batched = true;
 
   int64_t size() const { return static_cast<int64_t>(features.size()); }
@@ -34,8 +34,9 @@ struct ColumnRows {
   Status CheckType(int64_t row, DType expected) const;
 };
 
-// The request for a dense column. If the first dimension of `shape` is unknown, the column has a
-// variable length: rows are padded with the default value to the length of the longest row.
+// The description of the requested dense column. If the first dimension of `shape` is unknown, the
+// column has a variable length: rows are padded with the default value to the length of the longest
+// row.
 struct DenseColumn {
   DType dtype = DType::kInvalid;
   PartialShape shape;

@@ -5,7 +5,7 @@
 //
 // Only numbers are copied: records and the strings of features are views of the serialized bytes,
 // which must outlive them. Features are decoded on request, so features that are not requested may
-// be malformed. Values. Immutable: thread-safe.
+// be malformed. Records are immutable value types, and so thread-safe.
 #pragma once
 
 #include <optional>
@@ -53,8 +53,8 @@ class ExampleRecord {
   // malformed.
   static StatusOr<std::string> BytesOfJson(string_view json);
 
-  // Returns the feature `key`. Returns nullopt if the record has no such feature, or the feature
-  // has no kind of list. InvalidArgument if the feature's bytes are malformed.
+  // Returns the feature `key`. Returns nullopt if the record has no such feature, or if the feature
+  // has no list of values. InvalidArgument if the feature's bytes are malformed.
   StatusOr<std::optional<Feature>> Find(string_view key) const;
 
  private:
@@ -68,7 +68,8 @@ class SequenceRecord {
 
   const ExampleRecord& context() const { return context_; }
   // Returns the steps of feature list `key`, or nullopt if the record has no such list. A step
-  // without a kind of list is an empty Feature. InvalidArgument if the list's bytes are malformed.
+  // without a list of values is an empty Feature. InvalidArgument if the list's bytes are
+  // malformed.
   StatusOr<std::optional<std::vector<Feature>>> FindList(string_view key) const;
 
  private:

@@ -72,7 +72,7 @@ class ParseSequenceExampleV2Kernel final : public ParseSequencesKernel {
   }
 };
 
-// Sets the shapes of the outputs one after the other, in the order of the ops.
+// Sets the shapes of the outputs one after the other, in the order in which the ops declare them.
 class ShapesInOrder {
  public:
   explicit ShapesInOrder(ShapeScope& s) : s_(s), batch_(s.input(0)) {}

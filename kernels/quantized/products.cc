@@ -20,8 +20,8 @@ namespace {
 StatusOr<Tensor> DistancesFromZero(KernelContext& ctx, const Tensor& x, QuantizedRange range,
                                    const char* what) {
   const int64_t zero = QuantizeUnclamped<quint8>(0, range);
-  constexpr int64_t kFarthest = 1 << 20;
-  if (zero < -kFarthest || zero > kFarthest) {
+  constexpr int64_t kDistanceMax = 1 << 20;
+  if (zero < -kDistanceMax || zero > kDistanceMax) {
     return InvalidArgument("the range of ", what, ", [", range.min, ", ", range.max,
                            "], is too far from zero");
   }

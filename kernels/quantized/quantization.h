@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Conversions between numbers and quantized integers. The smallest and the largest integer of a
-// type stand for the numbers min and max. The arithmetic is TensorFlow's, step by step, so that
-// results are equal to the bit. So the type of each step matters, and no product and sum may be
-// contracted to one instruction (BUILD.bazel).
+// type stand for the numbers min and max. The arithmetic is TensorFlow's, step by step, so that the
+// results are the same bits. Therefore each step must keep its type, and the compiler must not
+// contract a product and a sum into one instruction (BUILD.bazel).
 #pragma once
 
 #include <algorithm>
@@ -111,7 +111,8 @@ float Dequantize(Q q, QuantizedRange range) {
   return static_cast<float>(first + levels * scale);
 }
 
-// Returns the numbers for which the ends of qint32 stand in a product of an A and a B.
+// Returns the range of a qint32 that is the product of an A and a B: the numbers for which its
+// lowest and its highest integer stand.
 template <class A, class B>
 QuantizedRange ProductRange(QuantizedRange a, QuantizedRange b) {
   const float a_step =

@@ -106,8 +106,8 @@ struct Quantizer {
     }
     return q;
   }
-  // Uses one scale for both signs, so that zero stays zero: the scale of the end of the range that
-  // needs the larger steps.
+  // Uses one scale for both signs, so that zero remains zero. Of the scales that the two ends of
+  // the range need, takes the one with the larger steps.
   static Quantizer Scaled(QuantizedRange range, bool narrow, bool to_even) {
     const float lowest = static_cast<float>(L::kLowest + (narrow ? 1 : 0));
     const float highest = static_cast<float>(L::kHighest);
@@ -180,8 +180,8 @@ class QuantizeKernel final : public QuantizationKernel {
   }
 
  private:
-  // Extends the range so that it contains zero, and its width is at least ensure_minimum_range, or
-  // that times the larger magnitude of its ends if this exceeds 1.
+  // Extends the range so that it contains zero, and so that its width is at least
+  // ensure_minimum_range * max(1, the larger magnitude of its ends).
   QuantizedRange Widened(QuantizedRange given) const {
     const float epsilon =
         std::max(1.0f, std::max(std::abs(given.min), std::abs(given.max))) * minimum_;

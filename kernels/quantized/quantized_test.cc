@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the quantized ops. The results must equal TensorFlow's to the bit.
+// Tests the quantized ops. The results must equal TensorFlow's bit by bit.
 #include <limits>
 #include <string>
 #include <vector>

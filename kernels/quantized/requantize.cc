@@ -12,7 +12,8 @@ namespace penstock {
 namespace {
 
 // Converts qint32 integers of range `from` to 8-bit integers of range `to`. As in TensorFlow,
-// quint8 are computed in fixed point with 16 fractional bits, and qint8 by way of floats.
+// quint8 numbers are computed in fixed point with 16 fractional bits, and qint8 numbers are
+// computed in float.
 template <class Q>
 class Requantizer {
  public:
@@ -31,10 +32,10 @@ class Requantizer<quint8> {
     const float in = from.max - from.min, out = to.max - to.min;
     const float middle = static_cast<float>((from.min + from.max) / 2.0);
     const float per_level = out == 0 ? 0.0f : static_cast<float>(255.0 / out);
-    offset_ = Fixed(middle * per_level * kOne);
+    offset_ = ToFixedPoint(middle * per_level * kOne);
     if (out == 0) return;
-    scale_ = Fixed(255.0 * kOne * in / out);
-    offset_ -= Fixed(kOne * (to.min * 255.0) / out);
+    scale_ = ToFixedPoint(255.0 * kOne * in / out);
+    offset_ -= ToFixedPoint(kOne * (to.min * 255.0) / out);
   }
   quint8 operator()(qint32 q) const {
     // Sums wrap around like TensorFlow's, but without signed overflow.
@@ -49,7 +50,7 @@ class Requantizer<quint8> {
   static constexpr int kShift = 16;
   static constexpr int64_t kOne = int64_t{1} << kShift;
   // Converts to a fixed-point number, limited so that a few of them can be added without overflow.
-  static int64_t Fixed(double x) {
+  static int64_t ToFixedPoint(double x) {
     constexpr double kBound = 1e18;
     if (std::isnan(x)) return 0;
     return static_cast<int64_t>(std::clamp(x, -kBound, kBound));
@@ -58,8 +59,8 @@ class Requantizer<quint8> {
   int64_t scale_ = 0, offset_ = 0;
 };
 
-// Returns the range of the numbers that occur in `input`, extended down to zero if it lies above
-// zero.
+// Returns the range of the numbers that occur in `input`. If all are above zero, the range begins
+// at zero.
 QuantizedRange UsedRange(const Tensor& input, QuantizedRange range) {
   const auto integers = input.flat<qint32>();
   const auto [min, max] = std::minmax_element(integers.begin(), integers.end(),

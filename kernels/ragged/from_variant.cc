@@ -16,7 +16,8 @@
 namespace penstock {
 namespace {
 
-// A limit for rows without elements, which take memory here but none in the variants.
+// The maximum number of rows without elements. Such rows take memory in the splits but none in the
+// variants.
 constexpr int64_t kEmptyRowsMax = 1 << 24;
 
 int64_t SplitAt(const Tensor& splits, int64_t i) {
@@ -168,7 +169,8 @@ Status FromVariantShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the gradient as variants again, encoded with the splits of the inputs.
+// Returns the gradient of the variants: encodes dy as variants, with the splits that the op has
+// output.
 std::vector<Gradient> FromVariantGradient(const GradientScope& g) {
   const auto outer = static_cast<int>(g.attr<int64_t>("output_ragged_rank"));
   const auto inner = static_cast<int>(g.attr<int64_t>("input_ragged_rank"));
@@ -187,9 +189,9 @@ std::vector<Gradient> FromVariantGradient(const GradientScope& g) {
 OP(RaggedTensorFromVariant) {
   return {
       .doc =
-          "Decodes a ragged tensor from a variant. Those of a tensor of variants are stacked: its "
-          "dimensions become the outer ones. input_ragged_rank -1 means that it follows from "
-          "output_ragged_rank.",
+          "Decodes a ragged tensor from a variant. The ragged tensors of a tensor of variants are "
+          "stacked: the dimensions of the tensor of variants become the outer dimensions. If "
+          "input_ragged_rank is -1, it is computed from output_ragged_rank.",
       .inputs = {{"encoded_ragged", "variant"}},
       .outputs = {{"output_nested_splits", Repeat("output_ragged_rank", "Tsplits")},
                   {"output_dense_values", "Tvalues"}},

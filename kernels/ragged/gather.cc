@@ -62,7 +62,8 @@ class RaggedGatherKernel final : public Kernel {
     RETURN_IF_ERROR(SplitByShape(ctx, indices.shape()));
     ASSIGN_OR_RETURN(std::vector<Items> picked, PickedRows(indices, nested[0]));
     for (int level = 0; level < params_rank_; ++level) {
-      // If the index is a scalar, the result is the row itself, which has one level of splits less.
+      // If the index is a scalar, the result is the selected row, which has one level of splits
+      // less than the input.
       const int output = indices.rank() - 1 + level;
       if (output >= 0) RETURN_IF_ERROR(SplitRows(ctx, output, picked, nested[level]));
       for (Items& items : picked) {
@@ -73,8 +74,8 @@ class RaggedGatherKernel final : public Kernel {
   }
 
  private:
-  // Writes the outermost splits of the result. All dimensions of `indices` but the last become such
-  // levels, with rows of equal length.
+  // Writes the outermost splits of the result. Each dimension of `indices` except the last becomes
+  // a level of splits, with rows of equal length.
   Status SplitByShape(KernelContext& ctx, const Shape& indices) const {
     int64_t rows = 1;
     for (int d = 0; d + 1 < indices.rank(); ++d) {

@@ -80,7 +80,7 @@ class RaggedRangeKernel final : public Kernel {
       T value = inputs[0][row];
       for (int64_t i = splits[row]; i < splits[row + 1]; ++i) {
         *to++ = value;
-        // Does not add the delta after the last number, where the sum might overflow T.
+        // Does not add the delta to the last number, because the sum might overflow T.
         if (i + 1 < splits[row + 1]) value = static_cast<T>(value + inputs[2][row]);
       }
     }

@@ -150,8 +150,8 @@ Status ToTensorShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Converts a ragged tensor whose values are their own indices, from 1, which tells where each value
-// went; 0 is padding.
+// Converts a ragged tensor in which the value of each item is its own index, from 1; so the result
+// tells where each value is; 0 is padding.
 std::vector<Gradient> ToTensorGradient(const GradientScope& g) {
   const Output values = g.x(1);
   const auto vector = [&](int32_t value) { return g.Const(Tensor::Vector<int32_t>({value})); };

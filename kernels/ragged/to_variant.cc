@@ -70,7 +70,7 @@ class ToVariantKernel final : public Kernel {
     }
     const DType dtype = ctx.input(0).dtype();
     std::vector<Tensor> splits;
-    int64_t begin = nested[0][row], end = nested[0][row + 1];  // of the row's items
+    int64_t begin = nested[0][row], end = nested[0][row + 1];  // the row's items
     for (size_t level = 1; level < nested.size(); ++level) {
       splits.push_back(SplitsTensor(dtype, nested[level].data() + begin, end - begin + 1));
       begin = nested[level][begin];

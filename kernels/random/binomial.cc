@@ -17,9 +17,9 @@
 namespace penstock {
 namespace {
 
-// For expectations below this, counting is cheaper than rejection, and needs fewer blocks. Both
-// methods must use exactly as many blocks of the stream as TensorFlow's; otherwise the numbers
-// would differ.
+// For expectations below this number, FromDistances is cheaper than FromRejection, and needs fewer
+// blocks. Each method must use exactly as many blocks of the stream as the same method of
+// TensorFlow; otherwise the numbers would differ.
 constexpr double kFewSuccesses = 10;
 constexpr uint64_t kBlocksForDistances = 42;
 
@@ -135,8 +135,9 @@ Status BinomialShape(ShapeScope& s) {
 OP(StatelessRandomBinomial) {
   return {
       .doc =
-          "Draws how many of `counts` trials succeed with probability `probs`, a function of the "
-          "seed. counts and probs broadcast; the last dimensions of `shape` are theirs.",
+          "Draws how many of `counts` trials succeed with probability `probs`, as a function of "
+          "the seed. counts and probs broadcast; the last dimensions of `shape` must be the "
+          "dimensions of the broadcast tensor.",
       .inputs = {{"shape", "S"}, {"seed", "Tseed"}, {"counts", "T"}, {"probs", "T"}},
       .outputs = {{"output", "dtype"}},
       .types = {{"S", kIndex},

@@ -54,7 +54,8 @@ void FillGamma(const Tensor& alphas, const Philox& stream, Tensor* output, Sched
 template <class T>
 Status CheckAlphas(const Tensor& alphas) {
   for (const T alpha : alphas.flat<T>()) {
-    // Negated, so that NaN is refused too: no number would ever be accepted for it.
+    // The comparison is negated, so that NaN is refused, too: for NaN, the rejection loop would
+    // never end.
     if (!(static_cast<double>(alpha) >= 0)) {
       return InvalidArgument("alpha must be positive, got ", static_cast<double>(alpha));
     }
@@ -109,8 +110,8 @@ Status StatelessShapeOfInput(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the derivatives of the samples by their shape parameters. alpha's dimensions are the last
-// dimensions of the output, so the two broadcast.
+// Returns the gradient of alpha: dy times the derivatives of the samples with respect to alpha. The
+// dimensions of alpha are the last dimensions of the output, so the two broadcast.
 std::vector<Gradient> GammaGradient(const GradientScope& g) {
   const DType dtype = g.x(1).dtype();
   // The derivative is computed in float or double.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kStateSize = 3;
 constexpr int64_t kPhilox = 1;
-// Blocks reserved for each number, enough for every distribution.
+// The blocks that are reserved for each number: enough for every distribution.
 constexpr uint64_t kBlocksPerNumber = 256;
 
 // Advances the state by the blocks for `count` numbers; sets `*before` to the old state.

@@ -36,7 +36,7 @@ void Accumulate(absl::Span<const T> logits, std::vector<double>* sums) {
   }
 }
 
-// If there is a third input, `seed`, the classes are a function of it.
+// If the op has a third input, `seed`, the classes are a function of that seed.
 template <class T>
 class MultinomialKernel final : public Kernel {
  public:

@@ -303,9 +303,9 @@ Status StatelessParameterizedShape(ShapeScope& s) {
 OP(StatelessParameterizedTruncatedNormal) {
   return {
       .doc =
-          "Draws normal numbers of a given mean and standard deviation, truncated to "
-          "[minval, maxval], as a function of the seed. The parameters broadcast; the last "
-          "dimensions of `shape` are theirs.",
+          "Draws normal numbers of a given mean and standard deviation, truncated to [minval, "
+          "maxval], as a function of the seed. The parameters broadcast; the last dimensions of "
+          "`shape` must be the dimensions of the broadcast tensor.",
       .inputs = {{"shape", "S"},
                  {"seed", "Tseed"},
                  {"means", "dtype"},

@@ -66,7 +66,7 @@ class Philox {
 class PhiloxNumbers {
  public:
   explicit PhiloxNumbers(Philox stream) : stream_(stream) {}
-  // Starts at number `first` of the stream; each block has four numbers.
+  // Starts at number `first` of the stream; a block has four numbers.
   PhiloxNumbers(Philox stream, uint64_t first) : stream_(stream) {
     stream_.Skip(first / 4);
     for (uint64_t i = 0; i < first % 4; ++i) (*this)();

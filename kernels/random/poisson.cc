@@ -2,9 +2,9 @@
 //
 // RandomPoisson, RandomPoissonV2, StatelessRandomPoisson: Poisson-distributed numbers.
 //
-// Small rates: D. E. Knuth: The Art of Computer Programming, volume 2, 3.4.1. Others: W. Hoermann:
-// The Transformed Rejection Method for Generating Poisson Random Variables. Insurance: Mathematics
-// and Economics 12 (1993).
+// The method for small rates is from D. E. Knuth: The Art of Computer Programming, volume 2, 3.4.1;
+// the method for other rates is from W. Hoermann: The Transformed Rejection Method for Generating
+// Poisson Random Variables. Insurance: Mathematics and Economics 12 (1993).
 #include <cmath>
 
 #include "core/op/gradient.h"
@@ -45,7 +45,7 @@ double LargePoisson(double rate, double largest, Philox stream) {
     const double from_end = 0.5 - std::abs(u);
     const double k = std::floor((2 * a / from_end + b) * u + rate + 0.43);
     if (k > largest) continue;
-    // Inside of this rectangle every proposal is accepted.
+    // Accepts every proposal in this rectangle without computing logarithms.
     if (from_end >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
     if (k < 0 || (from_end < 0.013 && v > from_end)) continue;
     const double log_v = std::log(v * inverse_alpha / (a / (from_end * from_end) + b));

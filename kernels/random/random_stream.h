@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RandomStream: the source of random numbers of one node's kernel. Each execution reserves the next
-// section of the node's stream, so repeated runs give new numbers. A graph with seeds gives the
-// same sequence again in another session.
+// section of the node's stream, so repeated runs give new numbers. If the node has seeds, it
+// produces the same sequence again in another session.
 //
 // A RandomStream outlives the steps. Thread-safe: its state is one atomic counter. Steps that run
 // at the same time get distinct sections, in the order of their calls.
@@ -24,8 +24,8 @@ class RandomStream {
   Status Init(const KernelInit& node);
   // Reserves `blocks` blocks; returns the stream at the first of them.
   Philox Reserve(uint64_t blocks, Env& env);
-  // For ops that draw an unknown number of blocks per output: reserves more blocks than they need.
-  // TensorFlow reserves the same number per output, so the streams agree.
+  // For ops that need an unknown number of blocks per output: reserves kBlocksPerOutput blocks per
+  // output, more than they need. TensorFlow reserves the same number, so the streams agree.
   Philox ReserveForOutputs(int64_t outputs, Env& env) {
     return Reserve(static_cast<uint64_t>(outputs) * kBlocksPerOutput, env);
   }

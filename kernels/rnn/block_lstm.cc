@@ -67,7 +67,7 @@ class BlockLstmKernel final : public Kernel {
 struct Scratch {
   Tensor joined, d_joined, d_gates, d_w, d_cs, d_h;
 
-  static StatusOr<Scratch> For(KernelContext& ctx, const LstmCell& cell) {
+  static StatusOr<Scratch> Make(KernelContext& ctx, const LstmCell& cell) {
     Scratch s;
     const auto make = [&](Dims dims) { return ctx.Temporary(DType::kFloat, Shape(dims)); };
     ASSIGN_OR_RETURN(s.joined, make({cell.batch, cell.joined()}));
@@ -106,7 +106,7 @@ class BlockLstmGradKernel final : public Kernel {
     for (int i = 0; i < ctx.num_outputs(); ++i) {
       RETURN_IF_ERROR(out.Add(ctx, ctx.input(kXInput + i).shape()));
     }
-    ASSIGN_OR_RETURN(Scratch scratch, Scratch::For(ctx, cell));
+    ASSIGN_OR_RETURN(Scratch scratch, Scratch::Make(ctx, cell));
     const FloatInputs in(ctx, kXInput);
     for (int64_t t = steps - 1; t >= 0; --t)
       BackwardStep(ctx.threads(), cell, in, t, &scratch, out);
@@ -238,8 +238,8 @@ OpDef BlockGradOp(const char* doc) {
 
 OP(BlockLSTM) {
   return BlockOp(
-      "Runs LSTMBlockCell over the first seq_len_max steps of x [time, batch, inputs]. "
-      "The outputs of later steps are zero.",
+      "Runs LSTMBlockCell on the first seq_len_max steps of x [time, batch, inputs], one after the "
+      "other. The outputs of later steps are zero.",
       {{"forget_bias", 1.0f}, {"cell_clip", 3.0f}, {"use_peephole", false}},
       [](const GradientScope& g) { return BlockGradient(g, "BlockLSTMGrad"); });
 }

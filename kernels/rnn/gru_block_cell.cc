@@ -73,7 +73,7 @@ class GruBlockCellKernel final : public Kernel {
     int outputs = 0;
   };
 
-  // Computes r and u, and writes the product r h_prev to h.
+  // Computes r and u, and writes the product r h_prev to the memory of h.
   static void Gates(KernelContext& ctx, const LstmCell& cell, const float* sums,
                     const State& state) {
     const float *const b = Floats(ctx, kBRu), *const h_prev = Floats(ctx, kGruHPrev);

@@ -23,10 +23,11 @@ Status ReadLstmAttrs(const KernelInit& node, LstmCell* cell) {
 }
 
 Status CheckCellSizes(const LstmCell& cell) {
-  constexpr int64_t kMost = int64_t{1} << 28;
-  if (cell.batch <= kMost && cell.inputs <= kMost && cell.cells <= kMost) return OkStatus();
+  constexpr int64_t kSizeMax = int64_t{1} << 28;
+  if (cell.batch <= kSizeMax && cell.inputs <= kSizeMax && cell.cells <= kSizeMax)
+    return OkStatus();
   return InvalidArgument("batch ", cell.batch, ", inputs ", cell.inputs, " and cells ", cell.cells,
-                         " must each be at most ", kMost);
+                         " must each be at most ", kSizeMax);
 }
 
 Status RequireShape(const Tensor& input, const char* name, const Shape& shape) {

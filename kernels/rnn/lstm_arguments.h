@@ -70,8 +70,8 @@ class FloatOutputs {
 std::vector<ArgDef> LstmInputArgs();
 std::vector<ArgDef> LstmStateArgs(bool with_h);
 
-// Returns the operations of the product of the rows of input `x` and input `weights`, or a part of
-// it.
+// Returns the number of operations of a matrix product with the weights in input `weights`, for as
+// many rows as input `x` has: two for each row and weight.
 double RowsTimesWeights(const FlopsScope& scope, int x, int weights);
 
 // Shape function: sets all outputs to [batch, cells], or to [time, batch, cells] if x has a time

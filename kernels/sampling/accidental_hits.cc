@@ -27,7 +27,7 @@ class AccidentalHits final : public Kernel {
       return InvalidArgument("sampled_candidates must be a vector, which is typically an output ",
                              "from CandidateSampler; has shape ", candidates.shape().ToString());
     }
-    // Maps candidates to positions; a candidate that was drawn twice, to its last position.
+    // Maps each candidate to its position; if a candidate was drawn twice, to its last position.
     absl::flat_hash_map<int64_t, int64_t> places;
     for (int64_t i = 0; i < candidates.dim(0); ++i) places[candidates.data<int64_t>()[i]] = i;
     std::vector<std::pair<int32_t, int64_t>> hits;

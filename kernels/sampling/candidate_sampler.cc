@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The candidate samplers: draw classes once for a whole batch. For each drawn class and each true
-// class, they return how often it is expected among the draws.
+// class, they return the expected number of times that the class is drawn.
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
@@ -26,7 +26,7 @@ float ExpectedCount(float probability, int64_t candidates, int64_t draws) {
   return -std::expm1(static_cast<float>(draws) * std::log1p(-probability));
 }
 
-// The base of the samplers: attributes, checks, outputs.
+// The base of the samplers: reads the attributes, checks the inputs and sets the outputs.
 class CandidateSampler : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -204,7 +204,8 @@ class FixedUnigramSampler final : public DrawingSampler {
     if (!file_.empty()) {
       ASSIGN_OR_RETURN(counts, ReadCounts(env));
     }
-    // Reserved classes are never drawn. Of the others, only the classes of this shard are drawn.
+    // Reserved classes are never drawn. Of the other classes, only the classes of this shard are
+    // drawn.
     std::vector<float> weights;
     for (int64_t id = 0; id < num_reserved_ + static_cast<int64_t>(counts.size()); ++id) {
       if (id < num_reserved_) {

@@ -39,7 +39,7 @@ class LogUniformSampler final : public Sampler {
   explicit LogUniformSampler(int64_t range)
       : Sampler(range), log_range_(std::log1p(static_cast<double>(range))) {}
   int64_t Draw(BoundedNumbers& numbers) const override {
-    // Rounding may give `range`, which the remainder maps into the range.
+    // Rounding may give the number `range`; the remainder maps it into the range.
     return (static_cast<int64_t>(std::exp(numbers.UnitDouble() * log_range_)) - 1) % range();
   }
   float Probability(int64_t candidate) const override {
@@ -97,7 +97,7 @@ class WeightedSampler final : public Sampler {
       share[from] -= 1 - share[to];
       (share[from] < 1 ? poor : rich).push_back(from);
     }
-    // Except for rounding, the remaining classes fill their slots completely.
+    // The classes that remain in a list fill their slots completely, except for rounding errors.
     for (const auto* left : {&rich, &poor}) {
       for (const int32_t i : *left) share[i] = 1;
     }

@@ -33,7 +33,7 @@ struct Pair {
   }
 
   // Calls fn(i, j) for every place at which a or b has an entry, in the order of the places. i is
-  // the number of a's entry there, j that of b's; -1: none.
+  // the number of a's entry at the place, j the number of b's entry; -1 if there is none.
   template <class Fn>
   void ForEachPlace(Fn fn) const {
     Merge(a.indices(), b.indices(), fn);

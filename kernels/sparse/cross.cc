@@ -67,7 +67,7 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return fold(fold(hash) * kMultiplier);
 }
 
-// Returns an integer feature unchanged, and a string's hash.
+// Returns an integer feature unchanged; returns the hash of a string.
 template <class HashString>
 uint64_t HashFeature(const Tensor& values, int64_t i, const HashString& hash) {
   if (values.dtype() == DType::kInt64) return static_cast<uint64_t>(values.data<int64_t>()[i]);
@@ -214,7 +214,9 @@ OpDef CrossOp(const char* doc) {
                 {"dense_types", TypeList{.allowed = kFeatureTypes}}},
       .shape = CrossShape,
       .gradient = NoGradient,
-      .untestable_alone = "has lists of types that samples have not: kernels/sparse has its tests",
+      .untestable_alone =
+          "needs lists of types, for which generated examples have no values: kernels/sparse has "
+          "its tests",
   };
 }
 

@@ -46,7 +46,7 @@ class SparseFillEmptyRowsKernel final : public Kernel {
     Tensor *indices, *values, *empty, *where;
     RETURN_IF_ERROR(ctx.Allocate(2, Shape{rows}, &empty));
     RETURN_IF_ERROR(ctx.Allocate(3, Shape{x.size()}, &where));
-    // Turns `counts` into the position of the next entry of each row.
+    // Replaces `counts` by the position of the next entry of each row.
     int64_t n = 0;
     for (int64_t r = 0; r < rows; ++r) {
       empty->mutable_data<bool>()[r] = counts[r] == 0;

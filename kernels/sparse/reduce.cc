@@ -209,7 +209,7 @@ Status ReduceSparseShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the gradient of the values: each entry gets that of its group.
+// Returns the gradient of the values: each entry gets the gradient of its group.
 Gradients ReduceSumGradient(const GradientScope& g) {
   const Output shape = Cast(g.x(2), DType::kInt32),
                axes = Reshape(g.x(3), g.Const(Tensor::Vector<int32_t>({-1})));

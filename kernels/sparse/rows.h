@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of a sparse tensor along dimension 0, each as a sparse tensor, and the reverse: sparse
-// tensors stacked to one.
+// Splits a sparse tensor into its rows along dimension 0, each a sparse tensor; and stacks sparse
+// tensors to one.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ Status ForEachSparseRow(const SparseTensor& x,
                         absl::FunctionRef<Status(int64_t row, Tensor indices, Tensor values)> use);
 
 // Stacks `parts`, which have the type of output 1, along the leading dimensions `stack`, and writes
-// the result to outputs 0 to 2. Its shape is the least that holds all of them. InvalidArgument if
-// their ranks differ. REQUIRES: there is a part, and the product of `stack` is the number of parts.
+// the result to outputs 0 to 2. The result has the least shape that holds all parts.
+// InvalidArgument if their ranks differ. REQUIRES: there is a part, and the product of `stack` is
+// the number of parts.
 Status WriteSparseStack(KernelContext& ctx, Place stack, const std::vector<SparseTensor>& parts);
 
 }  // namespace penstock

@@ -22,7 +22,7 @@ Status SetPart(Tensor* serialized, int64_t i, const Tensor& part) {
   return OkStatus();
 }
 
-StatusOr<Tensor> PartOf(const Tensor& serialized, int64_t i, Allocator& allocator) {
+StatusOr<Tensor> DeserializePart(const Tensor& serialized, int64_t i, Allocator& allocator) {
   if (serialized.dtype() == DType::kString) {
     return TensorFromBytes(serialized.data<std::string>()[i], allocator);
   }
@@ -88,7 +88,7 @@ class DeserializeSparseKernel final : public Kernel {
   static StatusOr<SparseTensor> Parse(KernelContext& ctx, int64_t i) {
     Tensor tensors[3];
     for (int k = 0; k < 3; ++k) {
-      ASSIGN_OR_RETURN(tensors[k], PartOf(ctx.input(0), 3 * i + k, ctx.allocator()));
+      ASSIGN_OR_RETURN(tensors[k], DeserializePart(ctx.input(0), 3 * i + k, ctx.allocator()));
     }
     const DType wanted = ctx.output_type(1).dtype;
     if (tensors[1].dtype() != wanted) {

@@ -2,7 +2,7 @@
 //
 // Operations on sets: DenseToDenseSetOperation, DenseToSparseSetOperation,
 // SparseToSparseSetOperation, SetSize. The values along the last dimension form a set; the other
-// dimensions are the index of its group.
+// dimensions are the index of the set, called its group.
 #include <algorithm>
 #include <map>
 

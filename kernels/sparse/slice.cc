@@ -20,7 +20,7 @@ Status WriteBox(KernelContext& ctx, const SparseTensor& x, const Dims& start, co
     const Place place = x.place(i);
     bool within = true;
     for (int d = 0; d < x.rank(); ++d) {
-      // Subtracts instead of adding start and size, so that nothing overflows for any start.
+      // Compares place - start with size, because start + size could overflow.
       within = within && place[d] >= start[d] &&
                static_cast<uint64_t>(place[d]) - static_cast<uint64_t>(start[d]) <
                    static_cast<uint64_t>(size[d]);
@@ -51,7 +51,7 @@ class SparseSplitKernel final : public Kernel {
           "Input num_split should be between 1 and the splitting dimension size (", length,
           "), got ", pieces);
     }
-    // If the length is not divisible, the first pieces have one element more.
+    // If `pieces` does not divide the length, the first pieces are one longer than the others.
     Dims start(x.rank(), 0), size = x.shape();
     for (int i = 0; i < pieces; ++i) {
       size[axis] = length / pieces + (i < length % pieces ? 1 : 0);
@@ -79,8 +79,8 @@ class SparseSliceKernel final : public Kernel {
   }
 };
 
-// Outputs the gradient of each input entry: that of its entry in the slice, or zero if the slice
-// does not contain the entry.
+// Outputs the gradient of each input entry: the gradient of the same entry of the slice, or zero if
+// the slice does not contain the entry.
 class SparseSliceGradKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -145,8 +145,8 @@ Status SliceGradShape(ShapeScope& s) {
 OP(SparseSplit) {
   return {
       .doc =
-          "Splits a sparse tensor into num_split pieces along one dimension. If the size is "
-          "not divisible, the first pieces have one more.",
+          "Splits a sparse tensor into num_split pieces along one dimension. If num_split does not "
+          "divide the size of that dimension, the first pieces are one longer than the others.",
       .inputs = {{"split_dim", "int64"}, {"indices", "int64"}, {"values", "T"}, {"shape", "int64"}},
       .outputs = {{"output_indices", Repeat("num_split", "int64")},
                   {"output_values", Repeat("num_split", "T")},

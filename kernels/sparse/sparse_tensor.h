@@ -4,7 +4,7 @@
 // object, the argument of all sparse ops.
 //
 // A view: it shares the tensors' buffers. Row i of the indices is the place of value i. CheckBounds
-// and CheckOrder are separate, because ops differ in what they need.
+// and CheckOrder are separate, because some ops need only the first of them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class SparseTensor {
   // dense tensor, but must fit in int64.
   static StatusOr<SparseTensor> Make(Tensor indices, Tensor values, const Tensor& shape,
                                      string_view name = "");
-  // Makes a sparse tensor from the inputs first, first + 1 and first + 2. InvalidArgument as Make.
+  // Makes a sparse tensor from the inputs first, first + 1 and first + 2. Errors as from Make.
   static StatusOr<SparseTensor> FromInputs(const KernelContext& ctx, int first,
                                            string_view name = "");
 

@@ -65,7 +65,7 @@ StatusOr<Tensor> TensorFromBytes(const std::string& bytes, Allocator& allocator)
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
   const int64_t n = shape.num_elements();
   if (dtype == DType::kString) {
-    // In tensor_content every string takes at least one byte, that of its length.
+    // In tensor_content every string takes at least one byte, for its length.
     const bool listed = proto.string_val_size() == n;
     const size_t holds = proto.tensor_content().size();
     if (!listed && static_cast<uint64_t>(n) > holds) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseTensorsMap: sparse tensors under numbers, which queues can hold in their place.
+// SparseTensorsMap: maps numbers to sparse tensors, so that queues can hold the numbers instead of
+// the tensors.
 //
 // Thread-safe. Actions in a StateLog: "add" {number of the first tensor; indices, values, shape of
 // each}, "take" {numbers}.
@@ -35,8 +36,8 @@ class SparseTensorsMap final : public Resource {
 
   // Adds the entries, with successive numbers, and returns the first number.
   int64_t Add(std::vector<Entry> entries, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes the entries of these numbers and returns them. InvalidArgument, with nothing removed,
-  // if one of them is not there or is asked for twice.
+  // Removes the entries of `numbers` and returns them. InvalidArgument, with nothing removed, if a
+  // number has no entry or occurs twice.
   StatusOr<std::vector<Entry>> Take(absl::Span<const int64_t> numbers, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
   int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -11,12 +11,13 @@
 namespace penstock {
 namespace {
 
-// A row without values still needs an entry, so their number is limited.
-constexpr int64_t kEntriesMax = 1 << 20;
+// The maximum number of rows that one AddManySparseToTensorsMap adds. Rows without values take
+// memory, too, so a small tensor could claim any number of rows.
+constexpr int64_t kRowsMax = 1 << 20;
 
 // Nodes with the same container and shared_name use the same map. As in TensorFlow, a node without
-// shared_name uses the map that has the node's name in the shared container, because the node that
-// takes from the map names the map so.
+// shared_name uses the map that has the node's name in the shared container:
+// TakeManySparseFromTensorsMap has that name as its shared_name.
 class TensorsMapKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) final {
@@ -57,8 +58,8 @@ class AddManySparseKernel final : public TensorsMapKernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const SparseTensor x, SparseTensor::FromInputs(ctx, 0, "sparse"));
     ASSIGN_OR_RETURN(const int64_t rows, CountSparseRows(x));
-    if (rows > kEntriesMax) {
-      return InvalidArgument("sparse_shape[0] must be at most ", kEntriesMax, ", is ", rows);
+    if (rows > kRowsMax) {
+      return InvalidArgument("sparse_shape[0] must be at most ", kRowsMax, ", is ", rows);
     }
     Tensor* numbers;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape{rows}, &numbers));
@@ -143,20 +144,24 @@ OpDef AddOp(const char* doc, const char* output, ShapeFn shape) {
 }  // namespace
 
 OP(AddSparseToTensorsMap) {
-  return AddOp("Adds a sparse tensor to a map, and returns its number there.", "sparse_handle",
-               AddShape);
+  return AddOp(
+      "Adds a sparse tensor to a map, and returns the number under which the map holds it.",
+      "sparse_handle", AddShape);
 }
 
 OP(AddManySparseToTensorsMap) {
-  return AddOp("Adds each row of a sparse tensor to a map, and returns their numbers there.",
-               "sparse_handles", AddManyShape);
+  return AddOp(
+      "Adds each row of a sparse tensor to a map, and returns the numbers under which the map "
+      "holds them.",
+      "sparse_handles", AddManyShape);
 }
 
 OP(TakeManySparseFromTensorsMap) {
   return {
       .doc =
           "Removes sparse tensors from the map of AddSparseToTensorsMap, and stacks them along a "
-          "new first dimension. shared_name is that of the adding node, or its name.",
+          "new first dimension. shared_name must be the shared_name of the node that added them "
+          "or, if that is empty, the name of that node.",
       .inputs = {{"sparse_handles", "int64"}},
       .outputs = {{"sparse_indices", "int64"},
                   {"sparse_values", "dtype"},

@@ -32,7 +32,7 @@ class SparseToDenseKernel final : public Kernel {
                              ", should be [] or [", n, "]");
     }
     if (filler.rank() != 0) return InvalidArgument("default_value should be a scalar.");
-    // Makes a sparse tensor only to check the places. Its values are not used.
+    // Makes a sparse tensor only to check the places; the values of the tensor are not used.
     ASSIGN_OR_RETURN(const SparseTensor sparse,
                      SparseTensor::Make(places, Tensor(DType::kBool, Shape{n}), Longs(shape)));
     RETURN_IF_ERROR(validate_ ? sparse.CheckOrder() : sparse.CheckBounds());

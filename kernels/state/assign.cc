@@ -31,7 +31,7 @@ class AssignKernel : public Kernel {
 // The assignment to resource variables. If validate_shape, the value must have the shape of the
 // current value, not the declared shape. The first value may have any shape. A value of another
 // shape is also accepted if it fits the shape that the graphs declare and the current value does
-// not: then the current value comes from a graph that has ended.
+// not fit it: the current value then comes from a program that has ended.
 class AssignVariableKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {

@@ -32,8 +32,8 @@ Status CheckRows(const Tensor& x, const Tensor& i, const Tensor& v) {
                          v.shape().ToString());
 }
 
-// Applies rows of `v` to the rows i of `x`, one after the other. Indices are taken modulo the
-// number of rows.
+// Applies the rows of `v` to the rows of `x` that `i` selects, one after the other. Indices are
+// taken modulo the number of rows.
 class InplaceKernel : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -113,8 +113,8 @@ Status EmptyShape(ShapeScope& s) {
 OpDef InplaceOp(const char* doc, const DTypes& types) {
   return {
       .doc = StrCat(doc,
-                    " Indices are taken modulo the number of rows; an index that is named twice "
-                    "counts twice, in order. Other readers of x do not see the change."),
+                    " Indices are taken modulo the number of rows; repeated indices are applied in "
+                    "order. Other readers of x do not see the change."),
       .inputs = {{"x", "T"}, {"i", "int32"}, {"v", "T"}},
       .outputs = {{"y", "T"}},
       .types = {{"T", types}},

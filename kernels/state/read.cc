@@ -66,8 +66,8 @@ class VariableShapeKernel : public Kernel {
   }
 };
 
-// Copies the rows under the variable's lock. A snapshot instead would make an update that runs at
-// the same time copy the full variable.
+// Copies the rows under the variable's lock. If it read a snapshot instead, an update that runs at
+// the same time would have to copy the full variable.
 class GatherKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -133,8 +133,8 @@ Status GatherShape(ShapeScope& s) {
 
 std::vector<Gradient> ReadGradient(const GradientScope& g) { return {g.raw_dy()}; }
 
-// Returns the shape of a row: a constant if it is known, so that steps need not ask the variable's
-// device.
+// Returns the shape of a row: a constant if it is known, so that steps need not read the shape on
+// the variable's device.
 Output RowShape(const GradientScope& g, Output variable_shape) {
   const PartialShape rows = g.y().shape(), indices = g.x(1).shape();
   if (rows.known_rank() && indices.known_rank()) {

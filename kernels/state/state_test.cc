@@ -428,7 +428,7 @@ TEST(TemporaryVariable, StartsAsZeros) {
                           .Run1();
   ASSERT_EQ(handle.status(), OkStatus());
   EXPECT_EQ(FloatsOf(TestVariables::Value(*handle)), FloatsOf(Floats({0, 0})));
-  EXPECT_EQ(variables.store()->List().size(), 0);  // the variable has ended with the step
+  EXPECT_EQ(variables.store()->List().size(), 0);  // the end of the step has deleted the variable
 }
 
 TEST(Kernels, WantHandles) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TemporaryVariable, DestroyTemporaryVariable: variables that live within one step.
+// TemporaryVariable, DestroyTemporaryVariable: variables that exist only within one step.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/array/elements.h"

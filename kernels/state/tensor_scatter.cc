@@ -71,7 +71,8 @@ Status TensorScatterShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The tuples and the policy for bad tuples, for calling other ops on the same slices.
+// The tuples, and the policy for tuples that are out of range, for nodes of other ops on the same
+// slices.
 class Places {
  public:
   explicit Places(const GradientScope& g)

@@ -90,9 +90,10 @@ class VariableKernel : public Kernel {
   Variable* variable_ ABSL_GUARDED_BY(mu_) = nullptr;  // the variable of handle_
 };
 
-// A resource variable whose value does not fit the shape that the graph declares has the value of a
-// program that has ended, and counts as not initialised. A ref variable may have taken another
-// shape from an Assign of this program with validate_shape=false.
+// If the value of a resource variable does not fit the shape that the graph declares, the value
+// comes from a program that has ended, and the variable counts as not initialised. This does not
+// apply to a ref variable, whose shape an Assign of this program with validate_shape=false may have
+// changed.
 template <VariableForm kForm>
 class IsInitializedKernel : public Kernel {
  public:

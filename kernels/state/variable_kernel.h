@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by kernels on variables: they find the variable of an input, and its shape when the graph
-// is built.
+// Functions that kernels on variables share: they find the variable of an input, and its shape when
+// the graph is built.
 //
 // A resource input and a ref edge both carry a ResourceHandle, so one kernel serves both forms of
 // an op (ScatterAdd and ResourceScatterAdd). If the op has an output, it is the same handle.

@@ -52,7 +52,8 @@ class AsStringKernel final : public Kernel {
         (fill.size() == 1 && string_view(" +-0#").find(fill[0]) == string_view::npos)) {
       return InvalidArgument("Fill argument not supported: \"", fill, "\"");
     }
-    // The maximum width and precision, which come from outside and take memory.
+    // The maximum of width and precision, which come from an untrusted graph and determine the size
+    // of the results.
     constexpr int64_t kWidthMax = 1 << 20;
     if (width > kWidthMax || precision > kWidthMax) {
       return InvalidArgument("width ", width, " and precision ", precision, " must be at most ",

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// A limit for the result, because a small string may decompress to a huge one.
+// The maximum size of a result: a small string may decompress to a huge one.
 constexpr size_t kBytesMax = (size_t{1} << 31) - 1;
 
 // Decompresses ZLIB or GZIP data. GZIP data may have several members, one after the other. DataLoss

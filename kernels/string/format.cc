@@ -20,7 +20,8 @@ class Printer {
   Printer(const Tensor& tensor, int64_t edge)
       : shape_(tensor.shape()),
         flat_(tensor.Reshaped(Shape{tensor.num_elements()})),
-        // At most the number of elements: if there are none, nothing is printed for any row.
+        // Limits the edge to the number of elements, so that nothing is printed for the rows of a
+        // tensor without elements.
         edge_(edge < 0 ? flat_.num_elements() : std::min(edge, flat_.num_elements())) {}
 
   std::string Text() {

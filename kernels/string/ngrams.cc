@@ -14,7 +14,8 @@ namespace {
 
 using Words = absl::Span<const std::string>;
 
-// A limit on the words of all rows together. Most programs ask for grams of a few words.
+// The maximum number of words in all n-grams together. Most programs request n-grams of a few
+// words.
 constexpr int64_t kWordsMax = int64_t{1} << 28;
 
 class NGramsKernel final : public Kernel {
@@ -59,7 +60,7 @@ class NGramsKernel final : public Kernel {
   int64_t Count(int64_t words, int64_t width) const {
     return std::max<int64_t>(0, words + 2 * PadWidth(width) - width + 1);
   }
-  // Returns true if a row is too short for every width, and must be kept as one gram.
+  // Returns true if a row is too short for every width, and is kept as one n-gram.
   bool IsShort(int64_t words) const {
     return keep_short_ && words > 0 &&
            std::all_of(widths_.begin(), widths_.end(),
@@ -80,8 +81,8 @@ class NGramsKernel final : public Kernel {
                            splits.back());
   }
 
-  // Writes output 1, the splits; returns the number of grams. ResourceExhausted if the grams have
-  // more than kWordsMax words.
+  // Writes output 1, the splits; returns the number of n-grams. ResourceExhausted if the n-grams
+  // have more than kWordsMax words.
   StatusOr<int64_t> WriteSplits(KernelContext& ctx, const Dims& splits) const {
     int64_t total = 0, words_of_all = 0;
     Dims ends;
@@ -108,7 +109,7 @@ class NGramsKernel final : public Kernel {
     return total;
   }
 
-  // Writes the grams of a row; returns the position after the last one.
+  // Writes the n-grams of a row; returns the position after the last one.
   std::string* Row(Words words, std::string* to) const {
     const auto size = static_cast<int64_t>(words.size());
     for (const int64_t width : widths_) {

@@ -68,7 +68,8 @@ Words SplitAt(string_view text, const std::string& separator, int64_t most) {
       words.push_back(text.substr(0, space - text.begin()));
       text = absl::StripLeadingAsciiWhitespace(text.substr(words.back().size()));
       if (--most != 0) continue;
-      // As in TensorFlow, the rest after `most` splits is a word even if it is empty.
+      // As in TensorFlow, the rest of the text after `most` splits is a word, even if the rest is
+      // empty.
       words.push_back(text);
       return words;
     }

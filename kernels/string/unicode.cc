@@ -37,7 +37,7 @@ class DecodingKernel : public Kernel {
   UnicodeErrors errors_;
 };
 
-// If there is a third output, it gets the offsets.
+// If the op has a third output, the kernel writes the offsets to it.
 template <class Splits>
 class UnicodeDecodeKernel final : public DecodingKernel {
  public:

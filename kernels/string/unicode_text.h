@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shared by the Unicode ops: converts strings to code points and back, and handles malformed
-// strings as the attributes say. ICU decodes, so the ops read every encoding that ICU knows.
+// strings as the attributes say. ICU decodes the strings, so the ops read every encoding that ICU
+// supports.
 #pragma once
 
 #include <unicode/ucnv.h>
@@ -33,7 +34,7 @@ struct UnicodeErrors {
 // Decodes strings of one encoding. Single-threaded.
 class UnicodeDecoder {
  public:
-  // Makes a decoder. InvalidArgument if ICU does not know the encoding.
+  // Makes a decoder. InvalidArgument if ICU does not support the encoding.
   static StatusOr<UnicodeDecoder> Make(const std::string& encoding, const UnicodeErrors& errors);
 
   // Calls `take(code point, offset in bytes)` for each code point. Malformed bytes give the

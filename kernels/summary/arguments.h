@@ -22,7 +22,7 @@ inline std::string TagOfPart(const std::string& tag, const char* kind, int64_t i
   return most > 1 ? StrCat(tag, "/", kind, "/", index) : StrCat(tag, "/", kind);
 }
 
-inline Status Answer(KernelContext& ctx, const SummaryBuilder& summary) {
+inline Status OutputSummary(KernelContext& ctx, const SummaryBuilder& summary) {
   Tensor* output;
   RETURN_IF_ERROR(ctx.Allocate(0, Shape(), &output));
   *output->mutable_data<std::string>() = summary.Serialize();

@@ -23,7 +23,7 @@ class AudioSummaryKernel : public Kernel {
     ASSIGN_OR_RETURN(const float rate, SampleRate(ctx));
     SummaryBuilder summary;
     RETURN_IF_ERROR(AddSounds(tag, ctx.input(1), rate, outputs_max_, &summary));
-    return Answer(ctx, summary);
+    return OutputSummary(ctx, summary);
   }
 
  protected:

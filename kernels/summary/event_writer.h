@@ -31,7 +31,7 @@ class EventWriter final : public Resource {
     std::string directory;     // the directory, which is created if it does not exist
     std::string suffix;        // the suffix of the file's name
     int64_t events_max = 0;    // events kept in memory; one more causes a flush
-    int64_t flush_millis = 0;  // an event later than this after a flush causes a flush
+    int64_t flush_millis = 0;  // an event this long after the last flush causes a flush
   };
 
   explicit EventWriter(std::string name) : name_(std::move(name)) {}

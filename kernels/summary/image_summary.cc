@@ -84,7 +84,7 @@ class ImageSummaryKernel final : public Kernel {
     ASSIGN_OR_RETURN(const std::string tag, TagInput(ctx));
     SummaryBuilder summary;
     RETURN_IF_ERROR(AddImages(tag, ctx.input(1), images_max_, bad_color_, &summary));
-    return Answer(ctx, summary);
+    return OutputSummary(ctx, summary);
   }
 
  private:

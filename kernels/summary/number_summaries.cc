@@ -27,7 +27,7 @@ class ScalarSummaryKernel final : public Kernel {
     for (int64_t i = 0; i < tags.num_elements(); ++i) {
       summary.AddScalar(tags.data<std::string>()[i], static_cast<float>(values.data<T>()[i]));
     }
-    return Answer(ctx, summary);
+    return OutputSummary(ctx, summary);
   }
 };
 
@@ -49,7 +49,7 @@ class HistogramSummaryKernel final : public Kernel {
     }
     SummaryBuilder summary;
     summary.AddHistogram(tag, histogram);
-    return Answer(ctx, summary);
+    return OutputSummary(ctx, summary);
   }
 };
 

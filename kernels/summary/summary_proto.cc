@@ -8,7 +8,8 @@
 namespace penstock {
 namespace {
 
-// Encodes numbers as raw bytes, and strings in string_val, so that the bytes are TensorFlow's.
+// Encodes numbers as raw bytes, and strings in string_val, so that the TensorProto has the same
+// bytes as TensorFlow's.
 void FillTensor(const Tensor& tensor, tensorflow::TensorProto* proto) {
   proto->set_dtype(static_cast<tensorflow::DataType>(Number(tensor.dtype())));
   proto->mutable_tensor_shape();

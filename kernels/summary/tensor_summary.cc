@@ -20,7 +20,7 @@ class TensorSummaryKernel final : public Kernel {
     RETURN_IF_ERROR(CheckCanBeWritten(ctx.input(0)));
     SummaryBuilder summary;
     summary.AddNodeTensor(ctx.node_name(), ctx.input(0));
-    return Answer(ctx, summary);
+    return OutputSummary(ctx, summary);
   }
 };
 
@@ -36,7 +36,7 @@ class TensorSummaryV2Kernel final : public Kernel {
     }
     SummaryBuilder summary;
     summary.AddTensor(tag, ctx.input(1), &metadata.scalar<std::string>());
-    return Answer(ctx, summary);
+    return OutputSummary(ctx, summary);
   }
 };
 
@@ -50,7 +50,7 @@ class MergeSummaryKernel final : public Kernel {
       }
     }
     RETURN_IF_ERROR(summary.CheckTagsDiffer());
-    return Answer(ctx, summary);
+    return OutputSummary(ctx, summary);
   }
 };
 

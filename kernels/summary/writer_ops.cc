@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SummaryWriter and the ops that write through its handle: summaries of TensorFlow 2.
+// SummaryWriter and the ops that write summaries of TensorFlow 2 through its handle.
 #include <cmath>
 #include <utility>
 
@@ -222,9 +222,9 @@ KERNEL_ANY_TYPE(SummaryWriter, SummaryWriterKernel);
 
 OP(CreateSummaryFileWriter) {
   return WriterOp(
-      "Creates an event file in logdir. It is flushed when more than max_queue events "
-      "are buffered, and by an event that comes more than flush_millis after the last "
-      "flush. Does nothing if the writer already has a file.",
+      "Creates an event file in logdir. The file is flushed when more than max_queue events are "
+      "buffered, and by an event that is written more than flush_millis after the last flush. Does "
+      "nothing if the writer already has a file.",
       {{"logdir", "string"},
        {"max_queue", "int32"},
        {"flush_millis", "int32"},

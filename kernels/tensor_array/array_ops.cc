@@ -144,13 +144,13 @@ OpDef TensorArrayOp(Generation generation) {
 }
 
 OpDef TensorArrayGradOp(Generation generation) {
-  // In the first generation, this op takes the two strings as in the second generation, not a
-  // reference to them.
+  // In the first generation, this op takes the two strings themselves, as in the second generation,
+  // instead of a reference to them.
   const Generation taken = generation == Generation::kReference ? Generation::kStrings : generation;
   return {.doc =
-              "Returns the array that holds the gradients of an array's elements, and makes it "
-              "on first use. `source` distinguishes several gradients of one array. Writes to "
-              "the same element are added up.",
+              "Returns the array of gradients of an array: it holds the gradients of the array's "
+              "elements. The first call makes it. `source` distinguishes several gradients of one "
+              "array. Writes to the same element are added up.",
           .inputs = {HandleArg(taken), {"flow_in", "float"}},
           .outputs = HandleAndFlow(generation, "grad_handle"),
           .attrs = {{"source", Strings{}}},

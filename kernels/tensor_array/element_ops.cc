@@ -39,7 +39,7 @@ std::string GradientScopeOf(const std::string& name) {
 // scope.
 std::string SourceOf(const GradientScope& g, Output dy) {
   std::string source = GradientScopeOf(dy.name());
-  if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // the caller passed dy
+  if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // dy is the caller's own node
   if (source.empty() && g.sink().status().ok()) {
     g.sink().Fail(InvalidArgument("the gradient '", dy.name(), "' of tensor array op '",
                                   g.node_name(), "' is in no scope called gradients"));
@@ -47,7 +47,8 @@ std::string SourceOf(const GradientScope& g, Output dy) {
   return source;
 }
 
-// Calls the TensorArray ops of the same generation (reference, V2 or V3) as the differentiated op.
+// Adds nodes of the TensorArray ops of the same generation (reference, V2 or V3) as the
+// differentiated op.
 class Family {
  public:
   Family(const GradientScope& g, Generation generation)
@@ -75,8 +76,9 @@ PartialShape ElementShape(Output value) {
   return shape.known_rank() && shape.rank() > 0 ? SubShape(shape, 1, shape.rank()) : PartialShape();
 }
 
-// Returns the gradients of a write's value and flow. That of the value is read from the array of
-// gradients, after the gradients of all reads have been written: dy is the flow of these writes.
+// Returns the gradients of a write's value and flow. The gradient of the value is read from the
+// array of gradients, after the gradients of all reads have been written to it: dy is the flow of
+// those writes.
 std::vector<Gradient> WriteGradient(const GradientScope& g, Generation generation) {
   const Family ops(g, generation);
   const Output array = ops.GradientArray(g.dy(), g.dy());
@@ -142,8 +144,8 @@ PartialShape ElementOf(const ShapeScope& s) {
   return s.element(0) != nullptr ? s.element(0)->shape : PartialShape();
 }
 
-// Sets output 0 to `first` stacked elements. The attribute and the handle give the shape of an
-// element.
+// Sets output 0 to `first` stacked elements. The shape of an element is merged from the attribute
+// `attr` and the known shape `element`.
 Status SetStacked(ShapeScope& s, const char* attr, const PartialShape& element, int64_t first) {
   ASSIGN_OR_RETURN(const PartialShape each, s.attr<PartialShape>(attr).Merge(element));
   ASSIGN_OR_RETURN(PartialShape shape, JoinShapes(PartialShape({first}), each));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stacks of tensors, which live within one step. They keep values of a loop for the loop that
-// computes its gradient, which runs the iterations in reverse order.
+// Stacks of tensors, which live within one step. A loop pushes values, and the loop that computes
+// its gradient pops them, because it runs the iterations in reverse order.
 //
 // The kernels do not access the elements. On a CPU the elements are in host memory, so
 // `swap_memory` has no effect. On a device with memory of its own the elements stay there, unless
@@ -22,7 +22,8 @@
 namespace penstock {
 namespace {
 
-// A stack. A StateLog cannot replay it. Its actions have no values: "push", "pop", "close".
+// A stack of tensors. A StateLog cannot replay it. The actions have no values: "push", "pop",
+// "close".
 class Stack final : public Resource {
  public:
   Stack(std::string name, DType dtype, int64_t max_size)

@@ -196,12 +196,13 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
                    Make(std::move(name), size_,
                         {.dtype = options_.dtype,
                          .element_shape = with_prefix(options_.element_shape),
-                         // If this array adds up repeated writes of a place, the gradient of each
-                         // of them is read from the same place, so a read must not clear it.
+                         // If this array adds up repeated writes to a place, the gradient of each
+                         // write is read from the same place of the array of gradients, so a read
+                         // must not clear that place.
                          .clear_after_read = !options_.sums,
                          .identical_element_shapes = options_.identical_element_shapes,
                          .sums = true}));
-  // No other thread has the gradient yet.
+  // No other thread has the new array yet.
   MutexLock gradient_lock(gradient->mu_);
   gradient->parts_ = parts_;
   for (const auto& [index, place] : places_) {

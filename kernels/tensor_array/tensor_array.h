@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TensorArray: an array of tensors that lives within one step. Loops read and write it, iteration
-// by iteration. Its gradient is another array of the same size, in which repeated writes of a place
-// add up.
+// by iteration. The gradient of an array is another array of the same size; writes to the same
+// place of it are added up.
 //
 // A place may be written once and, if clear_after_read, read once. A place that was never written
 // reads as zeros if its shape is known. Thread-safe. Errors name array and index.
 //
-// A StateLog cannot replay it. Its actions have no values: "write", "read", "gradient" (after which
-// the array does not grow), "close".
+// A StateLog cannot replay an array. The actions have no values: "write", "read", "gradient" (after
+// which the array does not grow), "close".
 #pragma once
 
 #include <cstdint>

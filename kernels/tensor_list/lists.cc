@@ -58,7 +58,7 @@ class TensorListLengthKernel final : public Kernel {
 };
 
 template <class Index>
-Tensor SpelledOut(const PartialShape& shape) {
+Tensor ShapeTensor(const PartialShape& shape) {
   if (!shape.known_rank()) return Tensor::Scalar<Index>(-1);
   return Tensor::Vector<Index>(std::vector<Index>(shape.dims().begin(), shape.dims().end()));
 }
@@ -69,7 +69,7 @@ class TensorListElementShapeKernel final : public Kernel {
     ASSIGN_OR_RETURN(const TensorListValue* list, ListInput(ctx, 0));
     const PartialShape& shape = list->element_shape();
     if (ctx.output_type(0).dtype == DType::kInt64) {
-      ctx.SetOutput(0, SpelledOut<int64_t>(shape));
+      ctx.SetOutput(0, ShapeTensor<int64_t>(shape));
       return OkStatus();
     }
     for (const int64_t dim : shape.dims()) {
@@ -77,7 +77,7 @@ class TensorListElementShapeKernel final : public Kernel {
         return InvalidArgument("the element shape ", shape.ToString(), " does not fit in int32");
       }
     }
-    ctx.SetOutput(0, SpelledOut<int32_t>(shape));
+    ctx.SetOutput(0, ShapeTensor<int32_t>(shape));
     return OkStatus();
   }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OptionalFromValue, OptionalNone, OptionalHasValue, OptionalGetValue: values that hold some
-// tensors, or nothing. A branch of a conditional passes such values to its gradient.
+// OptionalFromValue, OptionalNone, OptionalHasValue, OptionalGetValue: optionals, values that hold
+// some tensors or nothing. A branch of a conditional passes optionals to its gradient.
 #include "kernels/tensor_list/optional.h"
 
 #include <algorithm>

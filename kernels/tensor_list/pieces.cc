@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-PartialShape Except0(const PartialShape& shape) {
+PartialShape WithoutFirstDim(const PartialShape& shape) {
   return shape.known_rank() && shape.rank() > 0 ? SubShape(shape, 1, shape.rank()) : PartialShape();
 }
 
@@ -50,7 +50,8 @@ class TensorListSplitKernel final : public Kernel {
   }
 };
 
-// Merges the shape of the concatenation from what the list, the op and the elements declare.
+// Computes the shape of the concatenation: merges the shapes that the list, the op and the elements
+// declare.
 class Joined {
  public:
   static StatusOr<Joined> Of(const TensorListValue& list, const PartialShape& asked) {
@@ -62,9 +63,10 @@ class Joined {
           "instead.");
     }
     joined.first_ = all.known_rank() ? all.dim(0) : PartialShape::kUnknown;
-    joined.rest_ = Except0(all);
+    joined.rest_ = WithoutFirstDim(all);
     for (int64_t i = 0; i < list.size(); ++i) {
-      if (list.elements()[i].valid()) RETURN_IF_ERROR(joined.Meet(list.elements()[i].shape(), i));
+      if (list.elements()[i].valid())
+        RETURN_IF_ERROR(joined.MergeElementShape(list.elements()[i].shape(), i));
     }
     if (joined.rest_.fully_known()) return joined;
     return InvalidArgument("All except the first dimension must be fully defined when concating ",
@@ -74,7 +76,7 @@ class Joined {
 
   Shape rest() const { return rest_.ToShape(); }
   // Returns the length of element i, which is not set. InvalidArgument if neither the list nor the
-  // op declares it.
+  // op declares the length.
   StatusOr<int64_t> LengthOfUnset(int64_t i, const Dims& leading_dims) const {
     if (first_ >= 0) return first_;
     if (i < static_cast<int64_t>(leading_dims.size()) && leading_dims[i] >= 0) {
@@ -86,9 +88,9 @@ class Joined {
   }
 
  private:
-  Status Meet(const Shape& element, int64_t i) {
+  Status MergeElementShape(const Shape& element, int64_t i) {
     if (element.rank() > 0 && (first_ < 0 || first_ == element.dim(0))) {
-      StatusOr<PartialShape> rest = rest_.Merge(Except0(element));
+      StatusOr<PartialShape> rest = rest_.Merge(WithoutFirstDim(element));
       if (rest.ok()) {
         rest_ = *std::move(rest);
         return OkStatus();
@@ -151,7 +153,7 @@ Status SplitShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const PartialShape tensor, s.WithRankAtLeast(0, 1));
   RETURN_IF_ERROR(s.WithRank(2, 1).status());
   ASSIGN_OR_RETURN(PartialShape shape, ElementShapeInput(s, 1));
-  RETURN_IF_ERROR(Except0(shape).Merge(Except0(tensor)).status());
+  RETURN_IF_ERROR(WithoutFirstDim(shape).Merge(WithoutFirstDim(tensor)).status());
   SetListOutput(s, ElementType(s), std::move(shape));
   return OkStatus();
 }
@@ -167,7 +169,7 @@ Status ConcatShape(ShapeScope& s) {
   }
   ASSIGN_OR_RETURN(const PartialShape each, ElementsOf(s, 0).Merge(asked));
   ASSIGN_OR_RETURN(PartialShape shape,
-                   JoinShapes(PartialShape({PartialShape::kUnknown}), Except0(each)));
+                   JoinShapes(PartialShape({PartialShape::kUnknown}), WithoutFirstDim(each)));
   s.set_output(0, std::move(shape));
   s.set_output(1, PartialShape::UnknownOfRank(1));
   return OkStatus();

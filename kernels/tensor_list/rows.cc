@@ -126,8 +126,9 @@ class TensorListGatherKernel final : public Kernel {
   }
 };
 
-// Returns the indices, one for each row of `tensor`. InvalidArgument if there are more or fewer, or
-// if one is negative. Sets `*length` to the least length of a list that has these elements.
+// Returns the indices in `input`, one for each row of `tensor`. InvalidArgument if there are more
+// or fewer indices than rows, or if an index is negative. Sets `*length` to the least length of a
+// list that has these elements.
 StatusOr<Dims> ScatterIndices(const Tensor& tensor, const Tensor& input, int64_t* length) {
   ASSIGN_OR_RETURN(Dims indices, IntVector(input, "indices"));
   if (tensor.rank() == 0) {

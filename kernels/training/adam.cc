@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-// TensorFlow has no sparse form of this op. In ours, rows without a gradient keep their moments
-// (lazy Adam).
+// TensorFlow has no sparse form of this op. In the sparse form here, rows without a gradient keep
+// their moments (lazy Adam).
 UPDATE(Adam, AdamRule,
        "lr_t = lr * sqrt(1 - beta2^t) / (1 - beta1^t); m = beta1 * m + (1 - beta1) * grad; "
        "v = beta2 * v + (1 - beta2) * grad^2; var -= lr_t * m / (sqrt(v) + epsilon)",

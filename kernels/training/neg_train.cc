@@ -16,8 +16,8 @@
 namespace penstock {
 namespace {
 
-// Limits the samples per pair, because drawing cannot be cancelled. Programs use some tens of
-// samples.
+// The maximum number of samples per pair, because drawing cannot be cancelled. Programs use a few
+// tens of samples.
 constexpr int64_t kSamplesMax = 1 << 20;
 
 // Draws words with probabilities proportional to their counts to the power of 3/4, as in the paper.

@@ -384,7 +384,8 @@ TEST(Updates, GoOnWithOddRates) {
          c, {-.7756667f, .27742565f, .50350744f});
 }
 
-// Readers see the variable before or after an update, never in between; no update is lost.
+// Checks that readers see the variable before or after an update, never a part of an update, and
+// that no update is lost.
 TEST(Updates, AreAtomicAmongThreads) {
   constexpr int kThreads = 4, kUpdates = 200;
   constexpr int64_t kElements = 10'000;

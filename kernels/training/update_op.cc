@@ -136,7 +136,8 @@ Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& 
                            indices.shape().ToString());
   }
   Shape expected = variable;
-  // The product of the other sizes may be large although one size is zero.
+  // The variable has no elements, because a size is zero. The product of its other sizes may be too
+  // large for a shape; Shape::Make checks that.
   if (expected.num_elements() == 0) {
     Dims dims(variable.dims().begin(), variable.dims().end());
     dims[0] = indices.dim(0);

@@ -15,7 +15,8 @@
 
 namespace penstock {
 
-// The inputs of a rule's ops: variable, slots, scalars, gradient (indices), more scalars.
+// The inputs of the ops of a rule: variable, slots, hyperparameters, gradient (and indices), more
+// hyperparameters.
 struct RuleSignature {
   std::vector<const char*> slots = {};   // further state, each with the variable's shape
   std::vector<const char*> before = {};  // hyperparameters before the gradient

@@ -122,7 +122,7 @@ void WorkerClocks::ChangeAndAdvance(Change change) {
   Finish(ended);
 }
 
-bool WorkerClocks::DoNotCount(int64_t worker) {
+bool WorkerClocks::StopCounting(int64_t worker) {
   return std::exchange(workers_[worker].counts, false);
 }
 
@@ -163,9 +163,9 @@ bool WorkerClocks::HasToWait(int64_t worker, const Limits& limits, bool* stopped
     const Worker& behind = workers_[other];
     const int64_t until_ns =
         limits.timeout_ns == 0 ? Condition::kNever : SumOrMax(behind.moved_ns, limits.timeout_ns);
-    // A worker that waits is alive, and goes on when the one that it waits for does.
+    // A worker that waits is alive, and continues when the worker for which it waits continues.
     if (behind.waiting == 0 && now_ns >= until_ns) {
-      StopCounting(other, now_ns);
+      StopCountingAfterTimeout(other, now_ns);
       *stopped = true;
       continue;
     }
@@ -176,7 +176,7 @@ bool WorkerClocks::HasToWait(int64_t worker, const Limits& limits, bool* stopped
   return waits;
 }
 
-void WorkerClocks::StopCounting(int64_t worker, int64_t now_ns) {
+void WorkerClocks::StopCountingAfterTimeout(int64_t worker, int64_t now_ns) {
   workers_[worker].counts = false;
   Log({.level = LogLevel::kWarning,
        .event = "worker_left_behind",
@@ -203,12 +203,12 @@ void WorkerClocks::Advance(int64_t worker, const Limits& limits, Receive receive
 void WorkerClocks::StepEnded(int64_t worker, int64_t step_id) {
   ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::set<int64_t>& steps = workers_[worker].steps;
-    return steps.erase(step_id) > 0 && steps.empty() && DoNotCount(worker);
+    return steps.erase(step_id) > 0 && steps.empty() && StopCounting(worker);
   });
 }
 
 void WorkerClocks::Leave(int64_t worker) {
-  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return DoNotCount(worker); });
+  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return StopCounting(worker); });
 }
 
 void WorkerClocks::AddHolder(int64_t worker) {
@@ -218,11 +218,12 @@ void WorkerClocks::AddHolder(int64_t worker) {
 
 void WorkerClocks::RemoveHolder(int64_t worker) {
   ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return --workers_[worker].holders == 0 && DoNotCount(worker);
+    return --workers_[worker].holders == 0 && StopCounting(worker);
   });
 }
 
-// Time alone ends a wait: Advance tries all waiting operations again, which set the next alarm.
+// A timeout may have ended a wait. ChangeAndAdvance tries all waiting operations again; they set
+// the next alarm.
 void WorkerClocks::OnAlarm() {
   ChangeAndAdvance([] { return true; });
 }
@@ -242,7 +243,7 @@ std::string WorkerClocks::NameOf(int64_t worker) const {
   return label.empty() ? StrCat("worker ", worker) : StrCat("worker ", worker, " (", label, ")");
 }
 
-// Says who waits for whom: `penstock why` shows it.
+// Lists which workers wait for which other workers; `penstock why` prints this text.
 std::string WorkerClocks::DebugString() const {
   MutexLock lock(mu_);
   std::string text = StrCat(kType, " '", name(), "'");

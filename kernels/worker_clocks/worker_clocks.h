@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WorkerClocks: counts the steps that each worker of an asynchronous training has finished, and
-// makes a worker wait that is too far ahead of the slowest one (stale synchronous parallel, Ho et
-// al. 2013).
+// makes a worker wait while it is too far ahead of the slowest one (stale synchronous parallel, Ho
+// et al. 2013).
 //
 //   Begin(worker) ─► the step's reads, work and updates ─► Advance(worker): clock + 1, then wait
 //
-// A worker counts from its first Begin or Advance on. It counts no more, so that it delays no other
-// worker, when
+// A worker counts from its first Begin or Advance on. It stops counting, so that no other worker
+// waits for it, when
 //   - it leaves (Leave), or the last of its holders is released (RemoveHolder);
 //   - one of its steps ends without Advance, because it failed or its master was lost (StepEnded);
 //   - another worker waits for it, and it has not moved its clock for that worker's timeout.
-// At its next Begin or Advance it counts again, and its clock is that of the slowest other worker
-// that counts. If there is none, it keeps its own clock.
+// At its next Begin or Advance it counts again, and gets the clock of the slowest other worker that
+// counts. If no other worker counts, it keeps its own clock.
 //
-// A waiting Advance holds no thread. Thread-safe. Actions in a StateLog: "set" {worker, clock}.
-// Which workers count is not recorded: that depends on sessions and steps, which do not continue on
-// the store that replays. There, no worker counts until its next Begin or Advance.
+// A waiting Advance holds no thread. Thread-safe. Actions in a StateLog: "set" {worker, clock}. The
+// log does not record which workers count, because that depends on sessions and steps, which do not
+// continue on the store that replays the log. On that store, no worker counts until its next Begin
+// or Advance.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +41,14 @@ class WorkerClocks final : public Blocking {
   static constexpr int64_t kWorkersMax = 1 << 16;
 
   struct Advanced {
-    int64_t clock = 0;  // of the worker, after the step
+    int64_t clock = 0;  // the worker's clock after the step
     double waited_seconds = 0;
   };
   using Receive = absl::AnyInvocable<void(const Advanced&) &&>;
   struct Limits {
     int64_t bound = 0;  // how many steps the worker may be ahead of the slowest one; at least 0
-    // How long the worker waits for another one whose clock does not move. 0: for as long as the
-    // other one counts.
+    // How long the worker waits for a worker whose clock does not move. 0: as long as that worker
+    // counts.
     int64_t timeout_ns = 0;
   };
   struct Snapshot {
@@ -60,30 +61,31 @@ class WorkerClocks final : public Blocking {
   // Use Make, or let a StateReplayer make it. `clocks` has one entry for each worker.
   WorkerClocks(std::string name, const std::vector<int64_t>& clocks);
 
-  // Gives the resource the clock and the threads with which it measures timeouts; the first call
-  // counts. Must precede all calls of Begin and Advance. Borrows both for the resource's life.
-  // ResourceExhausted: Alarm::Make.
+  // Sets the clock and the threads with which the resource measures timeouts; only the first call
+  // has an effect. Must be called before Begin and Advance. Both objects must outlive the resource.
+  // ResourceExhausted as from Alarm::Make.
   Status UseTime(Scheduler& threads, Env& env) ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t workers() const { return num_workers_; }
   // InvalidArgument unless `worker` is in [0, workers()).
   Status Check(int64_t worker) const;
 
-  // The following REQUIRE that Check(worker) is OK.
+  // The functions below REQUIRE that Check(worker) returns OK.
 
-  // Tells that the step of `origin` begins. `label`, such as the name of the worker's task, is
-  // shown to people.
+  // Announces that the worker begins the step of `origin`. `label`, such as the name of the
+  // worker's task, names the worker in texts for people.
   void Begin(int64_t worker, const std::string& label, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Raises the worker's clock by one, because the caller's step has made its updates. Then waits
-  // until the clock is at most limits.bound ahead of the slowest worker that counts.
+  // Raises the worker's clock by one; the caller's step has made its updates. Then waits until the
+  // clock is at most limits.bound ahead of the slowest worker that counts.
   void Advance(int64_t worker, const Limits& limits, Receive receive, const Caller& caller,
                Done done);
-  // Tells that a step that has begun is over. Does nothing if its Advance has succeeded.
+  // Announces that a step that has begun has ended. Does nothing if the Advance of the step has
+  // succeeded.
   void StepEnded(int64_t worker, int64_t step_id) ABSL_LOCKS_EXCLUDED(mu_);
   void Leave(int64_t worker) ABSL_LOCKS_EXCLUDED(mu_);
-  // Add or remove a holder: an object with which a session takes steps of the worker. A holder does
-  // not make the worker count, but when its last one is removed, the worker counts no more.
+  // Add or remove a holder: an object through which a session runs steps of the worker. A holder
+  // does not make the worker count, but when its last holder is removed, the worker stops counting.
   void AddHolder(int64_t worker) ABSL_LOCKS_EXCLUDED(mu_);
   void RemoveHolder(int64_t worker) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -119,19 +121,19 @@ class WorkerClocks final : public Blocking {
   // Returns whether worker `other` counts and is more than limits.bound behind `worker`.
   bool IsBehind(int64_t other, int64_t worker, const Limits& limits) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns whether `worker` has to wait. Stops counting workers whose timeout is over, which it
-  // tells in `*stopped`, and sets the alarm for the next one.
+  // Returns whether `worker` has to wait. Stops counting workers whose timeout has passed, and then
+  // sets `*stopped`. Sets the alarm for the next timeout.
   bool HasToWait(int64_t worker, const Limits& limits, bool* stopped)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Stops counting a worker whose timeout is over, and logs it.
-  void StopCounting(int64_t worker, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Stops counting a worker whose timeout has passed, and writes a log message.
+  void StopCountingAfterTimeout(int64_t worker, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnAlarm() ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls `change`, under the lock. If it returns true, some waits may be over: then continues the
-  // operations that need not wait any more.
+  // Calls `change` under the lock. If `change` returns true, some operations need not wait any
+  // more: then continues these operations.
   template <class Change>
   void ChangeAndAdvance(Change change) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns whether the worker counted.
-  bool DoNotCount(int64_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Stops counting the worker. Returns whether it counted before.
+  bool StopCounting(int64_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::string NameOf(int64_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Tensor> DescribeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -39,7 +39,8 @@ class WorkerClocksKernel final : public HandleKernel {
   int64_t workers_ = 0;
 };
 
-// Returns the clocks of input 0, ready for `worker`.
+// Returns the WorkerClocks of input 0, prepared for calls for `worker`. InvalidArgument if they
+// have no such worker.
 StatusOr<std::shared_ptr<WorkerClocks>> ClocksFor(const KernelContext& ctx, int64_t worker) {
   ASSIGN_OR_RETURN(auto clocks, ResourceInput<WorkerClocks>(ctx, 0));
   RETURN_IF_ERROR(clocks->Check(worker));
@@ -65,7 +66,7 @@ class Holder {
   const int64_t worker_;
 };
 
-// A resource of one step, which tells the clocks that the step has ended.
+// A resource of one step. Its destructor tells the clocks that the step has ended.
 class BegunStep final : public Resource {
  public:
   BegunStep(std::shared_ptr<WorkerClocks> clocks, int64_t worker, int64_t step_id)
@@ -81,8 +82,8 @@ class BegunStep final : public Resource {
   const int64_t worker_, step_id_;
 };
 
-// The kernel lives as long as the session keeps the step's graph on this task, so the worker is
-// found to be gone at the latest when the session's lease has ended.
+// The kernel holds a Holder, and lives as long as the session keeps the step's graph on this task.
+// So a worker that has died stops counting at the latest when the lease of its session ends.
 class BeginKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -91,13 +92,14 @@ class BeginKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto clocks, ClocksFor(ctx, worker_));
-    Hold(clocks);
+    ReplaceHolder(clocks);
     const int64_t step_id = ctx.origin().step_id;
     const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
       return std::make_shared<BegunStep>(clocks, worker_, step_id);
     };
     ResourceStore& of_step = *ctx.step().step_resources;
-    // Precedes Begin, so that no step begins whose end is not told.
+    // Makes the BegunStep before it calls Begin, so that the end of every step that has begun is
+    // reported.
     const auto begun = of_step.LookupOrCreate("", ctx.node_name(), "BegunStep", make, ctx.origin());
     RETURN_IF_ERROR(begun.status());
     clocks->Begin(worker_, label_, ctx.origin());
@@ -105,7 +107,7 @@ class BeginKernel final : public Kernel {
   }
 
  private:
-  void Hold(const std::shared_ptr<WorkerClocks>& clocks) {
+  void ReplaceHolder(const std::shared_ptr<WorkerClocks>& clocks) {
     std::unique_ptr<Holder> old;  // released without the lock
     MutexLock lock(mu_);
     if (holder_ != nullptr && holder_->clocks() == clocks.get()) return;
@@ -142,8 +144,8 @@ class AdvanceKernel final : public AsyncKernel {
   }
 
  private:
-  // Returns a Done that runs `done` on the pool: a step must not go on on the thread of the step
-  // that it waited for.
+  // Returns a Done that runs `done` on the pool, because a step must not continue on the thread of
+  // the step that it waited for.
   static Done ContinueOnPool(Scheduler& threads, Done done) {
     return Done([&threads, done = std::move(done)](Status status) mutable {
       threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {
@@ -209,8 +211,8 @@ OP(WorkerClocks) {
   return {
       .doc =
           "Makes the clocks of the workers of an asynchronous training: for each worker, the "
-          "number of steps that it has finished. With them, a worker waits that is too far ahead "
-          "of the slowest one.",
+          "number of steps that it has finished. WorkerClocksAdvance makes a worker wait while it "
+          "is too far ahead of the slowest one.",
       .outputs = {{"clocks", "resource"}},
       .attrs = {{"workers", Ints{.min = 1}}, {"container", ""}, {"shared_name", ""}},
       .shape = ResourceHandleShape,
@@ -222,20 +224,19 @@ OP(WorkerClocks) {
 
 OP(WorkerClocksBegin) {
   return ClocksOp(
-      "Tells that a step of a worker begins. From now on the worker counts: others do not get too "
-      "far ahead of it. If the step ends without WorkerClocksAdvance, the worker does not count "
-      "until its next step. A worker that did not count begins with the clock of the slowest other "
-      "one. `label` names the worker for people.",
+      "Announces that a worker begins a step. From now on the worker counts: other workers wait "
+      "before they get too far ahead of it. If the step ends without WorkerClocksAdvance, the "
+      "worker does not count until its next step. A worker that did not count gets the clock of "
+      "the slowest worker that counts. `label` is the name of the worker in texts for people.",
       {{"worker", Ints{.min = 0}}, {"label", ""}});
 }
 
 OP(WorkerClocksAdvance) {
   OpDef op = ClocksOp(
       "Raises a worker's clock by one, at the end of its step, and then waits until the clock is "
-      "at "
-      "most `bound` ahead of the slowest worker that counts. A worker that has not moved its clock "
-      "for timeout_ms while this one waits does not count until its next step (0: no limit). "
-      "Returns the clock, and how long it has waited.",
+      "at most `bound` ahead of the slowest worker that counts. A worker that has not moved its "
+      "clock for timeout_ms while this one waits does not count until its next step (0: no limit). "
+      "Returns the clock, and how many seconds this op has waited.",
       {{"worker", Ints{.min = 0}}, {"bound", Ints{.min = 0}}, {"timeout_ms", Ints{.min = 0}, 0}});
   op.outputs = {{"clock", "int64"}, {"waited_seconds", "double"}};
   op.shape = AdvanceShape;
@@ -245,8 +246,8 @@ OP(WorkerClocksAdvance) {
 
 OP(WorkerClocksLeave) {
   OpDef op = ClocksOp(
-      "Tells that a worker takes no more steps: the others do not wait for it any more, until it "
-      "begins a step again.",
+      "Announces that a worker has stopped: other workers do not wait for it until it begins a "
+      "step again.",
       {{"worker", Ints{.min = 0}}});
   op.may_wait = true;
   return op;

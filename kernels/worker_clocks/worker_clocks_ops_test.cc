@@ -49,7 +49,8 @@ class WorkerClocksOps : public testing::Test {
 };
 
 TEST_F(WorkerClocksOps, AStepAndAFailedOne) {
-  // OpRunner destroys the kernel after the call; another holder stands for a kernel that lives on.
+  // OpRunner destroys the kernel after the call, so the test adds another holder in place of a
+  // kernel that a session keeps.
   const auto clocks = std::static_pointer_cast<WorkerClocks>(*resources_->Lookup("", "c"));
   clocks->AddHolder(0);
   EXPECT_EQ(Clocks(), " 0 0");

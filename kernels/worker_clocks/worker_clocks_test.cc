@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kMs = 1'000'000;
 
-// Workers that take steps on simulated threads. A step's id is unique, and tells nothing else.
+// Workers that run steps on simulated threads. A step's id is unique, and has no other meaning.
 struct Group {
   Group(SimScheduler& threads, SimEnv& env, int64_t workers)
       : threads(threads), env(env), clocks(*WorkerClocks::Make("c", workers)) {
@@ -123,7 +123,7 @@ TEST(WorkerClocksTest, TheBoundIsKept) {
         over = true;
       }
       EXPECT_EQ(widest, bound + 1);
-      // The fast worker does 9 of 10 ms nothing, except in the first and the last steps.
+      // The fast worker waits 9 of every 10 ms, except in the first and the last steps.
       EXPECT_GT(waited, (kSteps - 2.0 * static_cast<double>(bound) - 2) * 0.009);
       EXPECT_THAT(group.clocks->Read().clocks, ElementsAre(kSteps, kSteps, kSteps));
     });
@@ -145,7 +145,8 @@ TEST(WorkerClocksTest, AWorkerThatDoesNotMoveStopsTheOthersOnlyForATime) {
   });
 }
 
-// Has worker 0 wait for worker 1. Returns when its wait ended, after `change` was called at 30 ms.
+// Makes worker 0 wait for worker 1, and calls `change` at 30 ms. Returns the time at which the wait
+// ended.
 int64_t WaitsUntil(Group& group, const std::function<void(int64_t step_id)>& change) {
   const int64_t step_id = group.Begin(1);
   int64_t ended_ns = 0;
@@ -175,7 +176,7 @@ TEST(WorkerClocksTest, NobodyWaitsForAWorkerThatIsGone) {
   Simulate(2, [](Group& group) {
     group.clocks->AddHolder(1);
     group.clocks->AddHolder(1);
-    group.clocks->RemoveHolder(1);  // there is another one: the worker still counts
+    group.clocks->RemoveHolder(1);  // the worker has another holder, so it still counts
     EXPECT_EQ(WaitsUntil(group, [&](int64_t) { group.clocks->RemoveHolder(1); }), 30 * kMs);
   });
 }
@@ -273,7 +274,7 @@ TEST(WorkerClocksTest, AStateLogHasTheClocks) {
   const auto copy = std::static_pointer_cast<WorkerClocks>(*replica.Lookup("", "c"));
   EXPECT_THAT(copy->Read().clocks, ElementsAre(3, 3));
   EXPECT_THAT(copy->Read().counts, ElementsAre(false, false));
-  // The first worker that comes back keeps its clock.
+  // The first worker that counts again keeps its clock.
   copy->Begin(1, "", {.step_id = 3});
   EXPECT_THAT(copy->Read().clocks, ElementsAre(3, 3));
 }

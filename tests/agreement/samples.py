@@ -86,7 +86,7 @@ ONLY_IN_GRAPHS = {"Abort", "Enter", "Exit", "LoopCond", "Merge", "NextIteration"
 
 
 def _runs_alone(sample):
-    """Returns False for ops on queues and similar resources, for which the sample would have a
+    """Returns False for ops on queues and similar resources, because the sample would have a
     variable."""
     handles = [argument.is_ref and argument.type == tf.string.as_datatype_enum
                for argument in sample.definition.input_arg]

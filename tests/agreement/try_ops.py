@@ -130,7 +130,7 @@ class Trial:
 
 def main():
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # other output must not mix with the answers, so send it to stderr
+    os.dup2(2, 1)  # sends other output to stderr, so that it does not mix with the answers
 
     def tell(what):
         out.write(json.dumps(what) + "\n")

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-# Output of a process that has detected a bug of its own, or a difference of programs that are one.
+# Output of a process that has found a bug of its own, or reports that equal programs differ.
 CRASHED = re.compile(r"workers should run the same program|"
                      r"a Done was called|terminate called|CHECK failed|AddressSanitizer|"
                      r"ThreadSanitizer|runtime error:|corrupted|invalid size|double free")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the sample calls of all ops to a TFRecord file, for tests/agreement. A record is a
-// GraphDef: a Const for each input, in order, then the node. A Const that is the value of a
+// Writes the sample calls of all ops to a TFRecord file, for tests/agreement. Each record is a
+// GraphDef: a Const for each input, in order, then the op's node. A Const that is the value of a
 // variable has the attribute _variable.
 //
 //   export_samples FILE
@@ -19,7 +19,7 @@ namespace penstock {
 namespace {
 
 // Returns the value of the variable that a handle names.
-StatusOr<Tensor> Held(const Tensor& handle) {
+StatusOr<Tensor> VariableValue(const Tensor& handle) {
   auto& resource = *handle.scalar<ResourceHandle>().resource;
   return static_cast<Variable&>(resource).Read();
 }
@@ -29,7 +29,7 @@ Status AddInput(const Tensor& tensor, const std::string& name, tensorflow::Graph
   tensorflow::NodeDef& node = *graph->add_node();
   auto& attrs = *node.mutable_attr();
   if (tensor.dtype() == DType::kResource) {
-    ASSIGN_OR_RETURN(value, Held(tensor));
+    ASSIGN_OR_RETURN(value, VariableValue(tensor));
     attrs["_variable"].set_b(true);
   }
   node.set_name(name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the sample calls of every op that has a kernel for the GPU on the GPU and on the CPU, and
-// prints whether the results agree: a line per op and a summary. Exit status: 0 all agree; 1 some
-// do not, or the GPU does not start; 2 a mistake in the arguments; 3 no GPU.
+// Runs the sample calls of every op with a GPU kernel on both the GPU and the CPU, and prints
+// whether the results agree: a line per op and a summary. Exit status: 0 all agree; 1 some do not,
+// or the GPU does not start; 2 a mistake in the arguments; 3 no GPU.
 //
 //   gpu_check [--device=CPU] [op...]
 //
@@ -117,8 +117,8 @@ std::string Compare(const SampleCall& call, const SampleCall& twin, Device& devi
   return "";
 }
 
-// Checks one op. Returns false if the device can no longer be used: after an illegal access in a
-// kernel every later call fails.
+// Checks one op. Returns false if the device can no longer be used, because after an illegal access
+// in a kernel every later call fails.
 bool CheckOp(const OpDef& op, Device& device, Counts* total) {
   StatusOr<std::vector<SampleCall>> calls = SamplesOf(op), twins = SamplesOf(op);
   if (!calls.ok()) {

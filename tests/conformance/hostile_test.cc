@@ -39,8 +39,7 @@ class Dice {
   T Of(std::initializer_list<T> list) {
     return list.begin()[Below(static_cast<int64_t>(list.size()))];
   }
-  // Returns a small or an absurdly large number. Numbers in between would only cost time and
-  // memory.
+  // Returns a small or a huge number. Numbers in between would only take time and memory.
   int64_t Integer() {
     using Limits = std::numeric_limits<int64_t>;
     return Of<int64_t>({0,
@@ -265,8 +264,8 @@ class Hostile : public testing::TestWithParam<const OpDef*> {
     auto samples = SamplesOf(*GetParam());
     if (!samples.ok() || samples->empty()) GTEST_SKIP() << "cannot run alone";
   }
-  // Returns a random variation of one of the op's samples, which is new because calls change a
-  // sample's state.
+  // Returns a random variation of one of the op's samples. Makes a new sample each time, because
+  // calls change a sample's state.
   SampleCall Next() {
     auto samples = SamplesOf(*GetParam());
     CHECK_OK(samples.status());
@@ -385,7 +384,8 @@ extern "C" const char* __tsan_default_options() {
 
 namespace {
 
-// Limits memory, so that a call that asks for too much fails instead of filling it for minutes.
+// Limits the process's memory, so that a call that asks for too much fails at once instead of
+// filling the machine's memory.
 void LimitMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(PENSTOCK_TSAN)
   constexpr rlim_t kBytes = rlim_t{3} << 30;

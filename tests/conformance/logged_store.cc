@@ -105,7 +105,7 @@ void LoggedStore::CheckRecords(const std::string& op, size_t records, const std:
   for (size_t i = records; i < entries.size(); ++i) {
     const RecordingLog::Entry& entry = entries[i];
     if (entry.node == op && entry.step_id == 1 && !entry.device.empty()) continue;
-    // this record is made when the last copy of the lock is dropped, which any op may do
+    // any op may drop the last copy of a lock, which makes this record
     if (entry.parts[0].action == "unlock") continue;
     faults_.push_back(StrCat(op, " makes a record of no origin: ", RecordingLog::Text(entry)));
   }

@@ -38,7 +38,7 @@ class LoggedStore {
   // version.
   std::vector<Tensor> WatchChange(const std::string& op, const OpCall& call = {});
   // Checks the records after the first `records` ones: there is one if the store has changed from
-  // the text `before`, and each names `op` as its origin. Adds mistakes to faults().
+  // the text `before`, and each names `op` as its origin. Appends each violation to faults().
   void CheckRecords(const std::string& op, size_t records, const std::string& before);
 
   const std::vector<std::string>& faults() const { return faults_; }

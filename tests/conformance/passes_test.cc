@@ -50,7 +50,7 @@ class RandomGraph {
   const Graph& graph() const { return g_.graph(); }
   const std::vector<std::pair<std::string, Tensor>>& feeds() const { return feeds_; }
   const std::vector<std::string>& fetches() const { return fetches_; }
-  // Returns a graph that assigns the table its value.
+  // Returns a graph that assigns a value to the table.
   static Graph Assignment() {
     GraphBuilder g;
     const Output table = CallIn(g, "VarHandleOp", {},
@@ -166,7 +166,7 @@ struct Settings {
   std::string name;
   std::vector<std::string> disabled = {};
   bool any_task = false;
-  // Memory limit, as a fraction of the memory without a limit; 0: no limit.
+  // Memory limit, as a fraction of the peak memory without a limit; 0: no limit.
   double part_of_memory = 0;
 };
 
@@ -208,7 +208,8 @@ class PassesTest : public testing::Test {
       options.fetches.push_back(*TensorName::Parse(fetch));
     }
     int before = 0;
-    // From this pass on each graph is only one partition, with other numbers of nodes.
+    // From this pass on each graph is one partition, so numbers of nodes cannot be compared with
+    // the pass before.
     bool partitioned = false;
     options.dump = [&](string_view pass, const Graph& graph) {
       partitioned |= pass == "partition";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PlainInterpreter: runs graphs without the compiler and the executor, and so defines the correct
-// results of a graph. It runs one node after the other, in topological order. It keeps a reference
-// to each input, so that no kernel reuses the input's buffer. Tests compare its results with those
-// of compiled graphs.
+// results of a graph. It runs one node after the other, in topological order. While a kernel runs,
+// the interpreter holds a reference to each input, so that the kernel does not reuse the input's
+// buffer. Tests compare its results with those of compiled graphs.
 //
 // Supports switches and merges, but no loops, ref edges or asynchronous kernels. Single-threaded.
 #pragma once

@@ -146,15 +146,15 @@ class Sampler {
     if (arg.type.list) dtype = DType::kFloat;
     const bool resource = dtype == DType::kResource;
     const bool list = dtype == DType::kVariant;
-    if (resource || list) dtype = Held();
+    if (resource || list) dtype = ElementType();
     ASSIGN_OR_RETURN(Tensor value, Make(example, k, dtype));
     if (list) return Lists(value, arg.name == "input_handles");
     if (!resource && !arg.type.ref) return value;
     return VariableHolding(std::move(value), StrCat(op_.name, "/", arg.name), *call_.resources);
   }
 
-  // Returns the type of a resource argument's variable, or of a list's elements.
-  DType Held() const {
+  // Returns the dtype of a resource argument's variable, or of a list's elements.
+  DType ElementType() const {
     for (const char* name : {"dtype", "T", "element_dtype"}) {
       const auto it = call_.types.find(name);
       if (it != call_.types.end()) return it->second;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Makes sample calls of every op from the registry, for the conformance test and the comparison of
-// devices. They are the examples that an op declares (or equal shapes for all inputs, if it
-// declares none), for each type that it allows.
+// devices. The samples of an op are the examples that it declares (or equal shapes for all inputs,
+// if it declares none), for each type that it allows.
 #pragma once
 
 #include <functional>

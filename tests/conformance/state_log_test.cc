@@ -29,7 +29,8 @@ Tensor Long(int64_t value) { return Tensor::Scalar(value); }
 Tensor Words(const std::vector<std::string>& words) { return Tensor::Vector(words); }
 Tensor Floats(const std::vector<float>& values) { return Tensor::Vector(values); }
 
-// Returns whether the op is called here: it may change the resource behind an input.
+// Returns whether this test has to call the op, because the op may change the resource behind an
+// input.
 bool HasHandle(const OpDef& op) {
   if (!op.untestable_alone.empty()) return false;  // the op cannot run alone; other tests cover it
   if (op.flow != FlowOp::kNone)

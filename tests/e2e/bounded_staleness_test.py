@@ -54,8 +54,8 @@ class BoundedStalenessTest(ClusterTest):
         self.check_result(run, 200)
         said = re.findall(r"\[worker/(\d)\].*staleness of (\d+) updates", run.output())
         updates = {int(worker): int(count) for worker, count in said}
-        # Without a bound the slow worker would make a fifth of them. With it, it makes half of
-        # those after its first step.
+        # Without a bound the slow worker would take a fifth of all steps. With the bound, it takes
+        # half of the steps after its own first step.
         self.assertGreater(updates[1], 0.3 * (updates[0] + updates[1]), updates)
         waits = re.search(r"\[worker/0\].*staleness bound 2: (\d+) of \d+ steps waited",
                           run.output())

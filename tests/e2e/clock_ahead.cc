@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library to be preloaded (LD_PRELOAD): the process's wall clock is an hour ahead.
+// A library for LD_PRELOAD that sets the process's wall clock an hour ahead.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

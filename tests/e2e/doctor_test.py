@@ -122,7 +122,7 @@ class DoctorTest(ClusterTest):
         threading.Thread(target=web.serve_forever, daemon=True).start()
         self.addCleanup(web.server_close)
         self.addCleanup(web.shutdown)
-        # Worker 1 has not been started, which is no mistake.
+        # Worker 1 has not been started, which the doctor must not report as a mistake.
         hosts = ["--ps_hosts=%s,127.0.0.1:%d,no-such-host.invalid:2222"
                  % (cluster.ps, web.server_address[1]), cluster.hosts[1]]
         server = subprocess.Popen(

@@ -134,7 +134,7 @@ class ExamplesTest(ClusterTest):
                                              program=RECOMMENDER).output()):
                 found = re.search(r"(?m)^.*test AUC: (\d\.\d+)$", said)
                 self.assertTrue(found, said)
-                # The ratings follow a rule, so it can be learnt.
+                # The ratings follow a rule, which the model can learn.
                 self.assertGreater(float(found.group(1)), 0.9, said)
 
     def test_recommender_without_parameter_servers(self):
@@ -196,7 +196,7 @@ class ExamplesTest(ClusterTest):
             found = re.search(r"(?m)^.*test AUC: (\d\.\d+)$", run.output())
             self.assertTrue(found, run.output())
             self.assertGreater(float(found.group(1)), 0.9, run.output())
-            # The files of rows have no names, so none remains, even after the kill of a ps.
+            # The files of rows are unlinked, so no file remains, even if a ps is killed.
             self.assertEqual(os.listdir(spill), [])
 
     def write_ratings(self, folder):

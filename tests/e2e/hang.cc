@@ -23,7 +23,7 @@ using client::Session;
 
 const std::vector<DType> kFloat = {DType::kFloat};
 
-// A queue on the ps; its elements are on the worker.
+// A queue on the ps, and ops for it. The ops' elements are made on the worker.
 struct Queue {
   Queue(client::Program& program, const std::string& name, int64_t capacity) : program(program) {
     const auto ps = program.DeviceScope(kPs);
@@ -97,7 +97,7 @@ Status Train(client::TrainingOptions options) {
   return loop.Run();
 }
 
-// Asks again and again whether a variable has a value.
+// Polls whether a variable has a value.
 Status AwaitVariable(client::Program& program, Session& session) {
   const auto ps = program.DeviceScope(Queue::kPs);
   const client::Variable variable(program, "forgotten", Shape({2}), client::Zeros());
@@ -110,7 +110,7 @@ Status AwaitVariable(client::Program& program, Session& session) {
   }
 }
 
-// Runs `step` again and again. Makes a new session after each failure, as training loops do.
+// Runs `step` repeatedly. Makes a new session after each failure, as training loops do.
 Status Retry(client::Program& program, Output step, const std::string& target) {
   Begun();
   while (true) {

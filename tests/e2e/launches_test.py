@@ -22,7 +22,7 @@ DOCUMENT = "docs/broken-launches.md"
 CLOCK_AHEAD = "tests/e2e/clock_ahead.so"
 TENSORFLOW = os.environ.get("PENSTOCK_TENSORFLOW_PYTHON")
 PROMISED_SECONDS = 10
-FAILED_SECONDS = 40  # for a machine that is busy with other tests
+FAILED_SECONDS = 40  # long, because other tests may keep the machine busy
 FAR_AWAY = "203.0.113.7"  # an address reserved by RFC 5737; no host has it
 
 LAUNCHES = {}
@@ -306,7 +306,7 @@ def _(site):
 @launch("the checkpoint directory is not shared",
         "/job:ps/replica:0/task:0 does not see what is written here")
 def _(site):
-    site.all_tasks()  # they run in another current folder
+    site.all_tasks()  # the tasks run in another current folder
     return site.doctor(*site.hosts, "--checkpoint_dir=run", folder=site.folder)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network between processes of one host that can be cut between two of them."""
+"""A network between processes of one host. The connection between two of them can be cut."""
 
 import glob
 import os

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training whose results depend only on its flags, for tests that kill parameter servers. Each
-// ps has a matrix, an embedding table (with sparse updates), the momentum of both, and its own
-// loss, so the variables of one ps never depend on the progress of another one. Nothing is saved:
-// lost variables end the training.
+// A training whose results depend only on its flags, for tests that kill parameter servers. Each ps
+// has a matrix, an embedding table (with sparse updates), the momentum of both, and its own loss,
+// so the variables of one ps never depend on the progress of another one. The training saves no
+// checkpoints: if variables are lost, it ends with an error.
 //
 // With --step_millis, prints "step N" after each step. At the end the worker prints "weights", a
 // hash of the bits of all variables, and the longest time from the end of one step to the end of

@@ -11,7 +11,7 @@ import threading
 
 
 class Silent:
-    """Accepts connections, and says nothing."""
+    """Accepts connections, and sends nothing."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))

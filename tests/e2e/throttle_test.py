@@ -68,7 +68,7 @@ class ThrottleTest(ClusterTest):
                             (share, products, before, slowest))
             slowest = max(slowest, self.median_us(run) or 0)
             share = self.products(run)[1]
-        # The median is of the last 32 steps.
+        # median_us is the median of the last 32 steps.
         while self.median_us(run) > slowest:
             self.assertLess(time.monotonic(), end, "the step is not faster than %d us" % slowest)
 

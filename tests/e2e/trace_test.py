@@ -75,7 +75,7 @@ class TraceTest(StuckCluster):
         self.assertIn("transfers\n", said)
         run.wait_for(r"step +\d+", start=len(run.lines))  # the training continues
 
-    def test_the_time_line_of_a_training_names_roads(self):
+    def test_the_timeline_of_a_training_names_transports(self):
         for flags, road in ([], "shm"), (["--protocol=grpc"], "grpc"):
             with self.subTest(road=road), tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "steps.json")

@@ -41,7 +41,7 @@ class TrainingTest(ClusterTest):
         self.assertIn("global_step", listing.stdout)
 
     def traced_bytes(self, path):
-        """Returns the bytes of the tensors that tasks received in the steps of a time line."""
+        """Returns the bytes of the tensors that tasks received in the steps of a timeline."""
         with open(path) as f:
             events = json.load(f)["traceEvents"]
         return sum(e["args"].get("bytes", 0) for e in events if e["name"] == "RecvTensor")
@@ -96,7 +96,7 @@ class TrainingTest(ClusterTest):
             self.assertEqual(run.finish(), 0, run.output())
         self.assertGreater(self.accuracy(run.output()), 0.78)
 
-    def test_concurrent_steps_share_a_time_line(self):
+    def test_concurrent_steps_share_a_timeline(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "trace.json")
             run = self.start("--model=mlp", "--steps=400", "--concurrent_steps=2",

@@ -41,7 +41,7 @@ class WhyTest(WhyCluster):
         self.hang("dequeue")
         said = self.explained("Nobody fills FIFOQueue 'input' on /job:ps/task:0 (0 of 10 elements)",
                               "(QueueDequeueV2)")
-        self.assertIn("for the tensor", said)  # the worker's own wait is only a consequence
+        self.assertIn("for the tensor", said)  # the worker's own wait is listed as a consequence
 
     def test_a_queue_that_nobody_empties(self):
         self.hang("enqueue")

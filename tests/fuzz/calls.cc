@@ -58,7 +58,7 @@ constexpr Method kMethods[] = {
     {"/penstock.wire.Worker/Reset", Added::kIncarnation},
 };
 
-// The session's timeout ends steps that wait, so that they do not count as hangs.
+// The session's timeout. It ends steps that wait, so that they do not count as hangs.
 constexpr int kStepMs = 200;
 constexpr std::chrono::seconds kHang{30};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a fuzz target on its corpus: on each file unchanged, and then on copies damaged in ways that
-// are the same in every run. Inputs that once found a bug stay in the corpus as regression tests.
+// Runs a fuzz target on its corpus: on each file unchanged, and then on damaged copies. The damage
+// is the same in every run. Inputs that once found a bug stay in the corpus as regression tests.
 //
 //   replay [--damaged=N] FILE...      N damaged copies of each file, 200 by default
 #include <fcntl.h>
@@ -36,8 +36,8 @@ void Keep(const std::string& bytes) {
                : open((std::string(folder) + "/last_input").c_str(), O_CREAT | O_WRONLY, 0644);
   }();
   if (file < 0) return;
-  // The file is opened only once, because file systems immediately write a file to disk that is
-  // reopened and truncated, which takes 5 ms.
+  // Opens the file only once: if a file is reopened and truncated, file systems immediately write
+  // it to disk, which takes 5 ms.
   ASSERT_EQ(pwrite(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(bytes.size())), 0);
 }

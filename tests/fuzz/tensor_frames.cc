@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the consumer of the stream by which tasks send each other tensors. The input is a sequence
-// of messages: two bytes for the length of a message, then its bytes.
+// Fuzzes the code that reads the stream of tensors from another task. The input is a sequence of
+// messages: two bytes for the length of a message, then its bytes.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the decoding of a TensorProto: it must be refused, or give a tensor that stays the same
-// when it is encoded and decoded again.
+// Fuzzes the decoding of a TensorProto. The decoder must refuse the message, or return a tensor
+// that stays the same when it is encoded and decoded again.
 #include "core/wire/tensor_proto.h"
 
 #include "core/base/check.h"

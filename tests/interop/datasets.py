@@ -404,7 +404,7 @@ def trained_from_a_dataset(cluster):
 
 @program("resource", "v2")
 def random_ops_in_functions(cluster):
-    """With seeds, numbers go on when a dataset is read again, and begin anew in a new iterator."""
+    """With seeds, numbers continue in a dataset's next round, and start again in a new iterator."""
     def draw(_):
         return tf.random.uniform([], seed=5)
 
@@ -439,7 +439,7 @@ def random_ops_in_functions(cluster):
 
 @program("resource")
 def functions_of_tensorflow_1(cluster):
-    """A Defun runs its stateful nodes, though nothing uses their outputs."""
+    """A Defun runs its stateful nodes, even if no node uses their outputs."""
     function = tf.compat.v1.Defun if hasattr(tf.compat.v1, "Defun") else None
     if function is None:
         from tensorflow.python.framework.function import Defun as function

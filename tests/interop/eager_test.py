@@ -14,7 +14,7 @@ import harness  # noqa: E402  (goes on in a Python that has TensorFlow, or skips
 
 import tf_server  # noqa: E402
 
-# A client may need these seconds to import TensorFlow on a busy machine.
+# Time limit in seconds for a client, which may take long to import TensorFlow on a busy machine.
 TIMEOUT_S = 120
 BEGIN = """
 import sys, time

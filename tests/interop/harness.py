@@ -12,8 +12,8 @@ depend on which cluster it gets. Seeds make its random numbers the same.
     @program("ref", "resource", "v2")
     def least_squares(cluster): ...
 
-The arguments select how variables and control flow are made: "ref" and "resource" are TensorFlow
-1's behaviour with this kind of variable; "v2" is TensorFlow 2's behaviour in graph mode.
+The arguments select the modes: "ref" and "resource" are TensorFlow 1's behaviour with this kind of
+variable; "v2" is TensorFlow 2's behaviour in graph mode.
 """
 
 import importlib.util
@@ -26,7 +26,7 @@ import xml.sax.saxutils
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-# By default TensorFlow decides by the processor whether to use oneDNN, which gives other results.
+# By default TensorFlow's use of oneDNN, which gives other results, depends on the processor.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
@@ -141,7 +141,7 @@ def _run(function, servers):
 
 
 def _tensorflow_server(*args, **kwargs):
-    # TensorFlow's tasks must be told which task is the leader of collective groups.
+    # Names the leader of collective groups, which TensorFlow's tasks need to know.
     config = v1.ConfigProto()
     config.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
     return v1.train.Server(*args, config=config, **kwargs)

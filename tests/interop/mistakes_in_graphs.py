@@ -29,14 +29,14 @@ def resource_variable():
     return [v1.get_variable("w", initializer=1.0, use_resource=True).read_value()]
 
 
-# Penstock: FailedPrecondition, which says to a program that it should wait for its chief.
+# Penstock returns FailedPrecondition, after which programs wait for their chief.
 @mistake("does not exist|Attempting to use uninitialized value w", same_class=False)
 def update_of_resource_variable():
     w = v1.get_variable("w", initializer=1.0, use_resource=True)
     return [w.assign_add(1.0, read_value=False)]
 
 
-# Penstock: FailedPrecondition, which says to a program that it should wait for its chief.
+# Penstock returns FailedPrecondition, after which programs wait for their chief.
 @mistake("does not exist|Attempting to use uninitialized value w", same_class=False)
 def gather_of_resource_variable():
     w = v1.get_variable("w", initializer=[1.0, 2.0], use_resource=True)

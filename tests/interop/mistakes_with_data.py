@@ -326,7 +326,7 @@ def blocks_that_do_not_divide():
                                       paddings=unknown_index([[0, 0], [0, 0]]))]
 
 
-# Penstock: FailedPrecondition, which says to a program that it should wait for its chief.
+# Penstock returns FailedPrecondition, after which programs wait for their chief.
 @mistake("does not exist|Attempting to use uninitialized value w", same_class=False)
 def scatter_of_resource_variable():
     w = v1.get_variable("w", initializer=[1.0, 2.0], use_resource=True)

@@ -117,7 +117,7 @@ def fifo_queue_to_its_end(cluster):
         put = queue.enqueue_many([[1, 2, 3, 4], [[1., 1.], [2., 2.], [3., 3.], [4., 4.]]])
         one, close, size, closed = queue.dequeue(), queue.close(), queue.size(), queue.is_closed()
     with cluster.session() as session:
-        # the queue has room for three elements
+        # the queue's capacity is three elements
         waiting = threading.Thread(target=lambda: session.run(put))
         waiting.start()
         result = [session.run(one)]

@@ -167,7 +167,7 @@ def traces(cluster):
 
 @program("ref", "resource", rtol=2.0**-6)
 def rounded_transfers(cluster):
-    """Floats are sent as bfloat16, truncated by TensorFlow and rounded by Penstock; training still
+    """Sends floats as bfloat16, which TensorFlow truncates and Penstock rounds; training still
     works."""
     values = np.random.RandomState(1).uniform(1, 2, [100, 10]).astype(np.float32)
     with v1.device("/job:ps/task:0"):

@@ -192,7 +192,7 @@ def maps_and_scans(cluster):
 
 @program("v2", rtol=1e-3, atol=1e-4)
 def keras_lstm(cluster):
-    """Layers that loop over time, one of them over masked input."""
+    """Tests layers that loop over time, one of them over masked input."""
     random = np.random.RandomState(72)
     words, labels = random.randint(0, 12, [32, 7]), random.randint(0, 3, 32)
     words[::3, 5:] = 0  # zeros as padding

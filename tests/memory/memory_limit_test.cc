@@ -14,10 +14,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Checks that the predicted memory is at most 1.5 times the measured memory, and the predicted
-// worst case at least that. On several threads a step runs in another order than predicted, and
-// runs several nodes at once, so it may take as much as in the worst case. training_steps_test
-// compares exactly, on one thread.
+// Checks that the predicted memory is at most 1.5 times the measured memory, and that the predicted
+// worst case is at least the measured memory. On several threads a step runs several nodes at once,
+// in another order than predicted, so it may take up to the worst case. training_steps_test
+// compares more exactly, on one thread.
 void ExpectPredicted(const Training& training) {
   const auto report = Predict(training);
   ASSERT_TRUE(report.ok()) << report.status();
@@ -93,7 +93,8 @@ TEST(MemoryLimitTest, ACallableIsFittedToItsFirstValues) {
   EXPECT_TRUE((*callable)({training->feeds[0].value}).ok()) << "the step of before is still there";
 }
 
-// A step that was fitted to the limit for few rows is fitted again for more rows.
+// If a client feeds more rows than the step was prepared for, the step is fitted to the limit
+// again.
 TEST(MemoryLimitTest, LargerFeedsAreFittedAgain) {
   const auto training = DeepConvnet(6, 4);
   const auto larger = DeepConvnet(6, 32);

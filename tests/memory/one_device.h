@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OneDevice: compiles a step for one CPU, and runs it on an executor with one thread, without
-// sessions. So the order of nodes does not depend on timing.
+// OneDevice: compiles a step for one CPU, and runs it on an executor with one thread, without a
+// session, so that the order of nodes does not depend on timing.
 #pragma once
 
 #include <memory>

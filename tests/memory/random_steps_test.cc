@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests that random graphs with a memory limit have the same results as without, bit for bit, and
+// Tests that random graphs have the same results, bit for bit, with and without a memory limit, and
 // take no more memory than predicted.
 #include <algorithm>
 #include <cstdio>

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// Adds the attributes that the inputs determine, and defaults.
+// Adds the attributes that the inputs determine, and the default values of the others.
 Status Complete(const SampleCall& call, Attrs* attrs) {
   std::vector<std::vector<EdgeType>> types;
   std::vector<bool> is_list;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trainings of small models with one batch: their results, and the memory that their steps take.
+// Trains small models on one batch. Returns the results, and the memory that the steps take.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Trains asynchronously with BoundedStaleness on a simulated cluster of a parameter server and two
-// workers of different speed: the clocks stay together; a worker that is killed, cut off, slow or
-// at the end of its data does not stop the other one; one that comes back is waited for again.
+// workers of different speed: the clocks differ by no more than the bound allows; a worker that is
+// killed, cut off, slow or at the end of its data does not stop the other one; when it comes back,
+// the other one waits for it again.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -40,7 +41,7 @@ struct Observed {
   Status status;
 };
 
-// Lets a worker's steps take their time, and watches the clocks.
+// Makes a worker's steps take a given time, and watches the clocks.
 class Pace final : public TrainingHook {
  public:
   Pace(Env& env, const WorkerPlan& plan, BoundedStaleness& bounded, int64_t& widest)
@@ -191,8 +192,8 @@ TEST(BoundedStalenessSim, AHungWorkerIsWaitedForUntilTheTimeoutAndComesBack) {
   EXPECT_GT(training.seen[0].steps - training.seen[1].steps, 100) << "the other went on alone";
 }
 
-// The steps of worker 1 take all its time, so it is in one when it cannot be reached any more. The
-// parameter server ends that step, long before the session's lease ends.
+// Worker 1 is always within a step, so it is in a step when it becomes unreachable. The parameter
+// server ends that step long before the session's lease ends.
 TEST(BoundedStalenessSim, AWorkerThatIsCutOffInAStepIsNotWaitedFor) {
   Training training{.bound = 1, .timeout_seconds = 0, .max_steps = 2'000};
   training.plans = {{5 * kMs}, {.step_seconds = 0}};

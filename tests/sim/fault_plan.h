@@ -46,14 +46,14 @@ struct FaultPlanOptions {
   std::vector<std::string> kinds = {};
   // The hosts that may be lost; empty: RunSimulation uses all hosts of the cluster.
   std::vector<std::string> hosts = {};
-  // True: faults occur one at a time, and only kinds that two replicas survive.
+  // If true, faults occur one at a time, and only faults that two replicas survive.
   bool replicas = false;
   // The indices of the faults to keep; empty: all.
   std::vector<int> only = {};
 };
 
-// Returns the plan. InvalidArgument names an unknown kind. Times of faults that are left out are
-// added to the next fault, so the others occur at the same times as before.
+// Returns the plan. InvalidArgument names an unknown kind. If `only` leaves out a fault, its time
+// is added to the next fault, so that the other faults occur at the same times as before.
 StatusOr<std::vector<Fault>> MakeFaultPlan(const FaultPlanOptions& options);
 
 }  // namespace penstock::simulation

@@ -5,7 +5,7 @@
 //
 // If a change of the code makes a seed miss its bug, find another one:
 //   PENSTOCK_FIND_SEEDS=100 bazel-bin/tests/sim/planted_bugs_test
-// tries so many seeds for each bug, and prints the smallest that catches it.
+// tries 100 seeds for each bug, and prints the smallest one that catches it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +21,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// A run that catches a bug: the seed, and the faults that it may choose from.
+// A run that catches a bug: the seed, and the faults and hosts from which the seed chooses.
 struct PlantedBug {
   const char* bug;
   uint64_t seed;
@@ -100,7 +100,8 @@ const std::vector<PlantedBug>& AllPlantedBugs() {
   return *planted;
 }
 
-// Bugs that no run shows: another guard hides them, or the simulated training cannot show them.
+// A bug that no run detects, because another check hides it, or the simulated training cannot show
+// it.
 struct Hidden {
   const char* bug;
   const char* why;

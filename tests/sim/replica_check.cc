@@ -65,7 +65,7 @@ std::map<std::string, int64_t> VersionsOf(SimProcess& process) {
 }  // namespace
 
 // Checks a process whose other process is dead: if it is a follower that takes over, it must have
-// the same versions of all variables as before. Returns what is wrong, as Look does.
+// the same versions of all variables as before. Returns what is wrong, as Check does.
 std::string ReplicaCheck::CheckOrphan(SimProcess& process) {
   if (process.replica()->state().whole) {
     orphan_ = VersionsOf(process);
@@ -85,7 +85,7 @@ std::string ReplicaCheck::CheckOrphan(SimProcess& process) {
   return now.size() == orphan_.size() ? "" : "a variable was lost when the follower took over";
 }
 
-std::string ReplicaCheck::LookAtStep(SimProcess* one, SimProcess* other, int64_t step) {
+std::string ReplicaCheck::CheckStep(SimProcess* one, SimProcess* other, int64_t step) {
   if (one == nullptr || other == nullptr) return "";
   const bool first = Leads(*one) && other->replica()->state().whole;
   const bool second = Leads(*other) && one->replica()->state().whole;
@@ -98,7 +98,7 @@ std::string ReplicaCheck::LookAtStep(SimProcess* one, SimProcess* other, int64_t
   return StrCat("step ", step, " was acknowledged before the follower had it");
 }
 
-std::string ReplicaCheck::Look(SimProcess* one, SimProcess* other) {
+std::string ReplicaCheck::Check(SimProcess* one, SimProcess* other) {
   if (one == nullptr && other == nullptr) return "";
   if (one == nullptr || other == nullptr) return CheckOrphan(one == nullptr ? *other : *one);
   orphan_of_ = nullptr;

@@ -9,7 +9,7 @@
 // primary died. If there are two primaries, the one with the lower epoch must still wait for its
 // follower; it must not have continued alone.
 //
-// Look does not block and changes nothing. All arguments are borrowed during the call.
+// Check does not block and changes nothing. Check borrows its arguments only during the call.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,12 @@ namespace penstock::simulation {
 
 class ReplicaCheck {
  public:
-  // Looks at the two processes of a parameter server, of which either may be null. Returns a text
-  // that says what is wrong; "" if nothing is wrong, or if the replicas cannot be compared at this
-  // moment.
-  std::string Look(SimProcess* one, SimProcess* other);
+  // Compares the two processes of a parameter server; either may be null. Returns a text that says
+  // what is wrong; "" if nothing is wrong, or if the replicas cannot be compared at this moment.
+  std::string Check(SimProcess* one, SimProcess* other);
   // If the global step is a variable of this parameter server, checks that a follower that may take
-  // over has a global step of at least `step`. Returns what is wrong, as Look does.
-  std::string LookAtStep(SimProcess* one, SimProcess* other, int64_t step);
+  // over has a global step of at least `step`. Returns what is wrong, as Check does.
+  std::string CheckStep(SimProcess* one, SimProcess* other, int64_t step);
 
  private:
   // A variable at the last moment at which both replicas were compared. Versions of the two
@@ -48,7 +47,7 @@ class ReplicaCheck {
   // The primary's counts at the last moment at which the replicas were compared.
   int64_t steps_ended_ = 0;
   uint64_t forced_cuts_ = 0;
-  // The versions of a follower without a primary; by the variable's name.
+  // The versions of the variables of a follower without a primary, by the variable's name.
   std::map<std::string, int64_t> orphan_;
   const SimProcess* orphan_of_ = nullptr;
 };

@@ -15,7 +15,8 @@
 namespace penstock::simulation {
 namespace {
 
-// A message from a child to its parent: fields, each after its length.
+// A message from a child to its parent: a sequence of fields. The length of each field comes before
+// its bytes.
 class Message {
  public:
   void Add(string_view field) {
@@ -94,8 +95,8 @@ void RunInChild(const SimRunOptions& options, bool want_log, int fd) {
   close(fd);
 }
 
-// Reads until the child has closed its end or the time limit is reached. Sets `*late` if the limit
-// was reached.
+// Reads until the child has closed its end of the pipe, or the time limit is reached. Sets `*late`
+// to whether the limit was reached.
 std::string ReadAll(int fd, int limit_seconds, bool* late) {
   const int64_t until_ns = Env::Real().NowNanos() + int64_t{1'000'000'000} * limit_seconds;
   std::string bytes;

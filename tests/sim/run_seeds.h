@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs simulations in child processes. So a crash is reported like any other violation, and the
-// remains of a run that hangs end with its process.
+// Runs simulations in child processes, so that a crash is reported like any other violation, and
+// threads that hang end with their process.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace penstock::simulation {
 
-// The result of RunSimulation in a child process. A crash, or more than `limit_seconds` of real
-// time, is a violation. The log is empty unless `want_log`; its hash is always set.
+// The result of RunSimulation in a child process. A crash is a violation, and so is a run of more
+// than `limit_seconds` of real time. The log is empty unless `want_log`; its hash is always set.
 struct SimSeedResult {
   SimRunResult run;
   uint64_t log_hash = 0;

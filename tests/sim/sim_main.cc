@@ -61,7 +61,8 @@ class Command {
   }
 
  private:
-  // Continues after the last seed in the log file, and appends each seed that has run.
+  // Runs seeds after the last seed in the log file, and appends each seed to the file after its
+  // run.
   Status RunForHours() {
     Env& env = Env::Real();
     uint64_t seed = 0;

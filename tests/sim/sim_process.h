@@ -4,7 +4,7 @@
 // its Replica, if two processes form a parameter server.
 //
 // A killed process continues to run, but without effect: its messages are dropped, and its file
-// operations fail. So everything that it runs ends soon. It is destroyed after that.
+// operations fail. So all of its code ends soon, and then the SimProcess is destroyed.
 #pragma once
 
 #include <functional>
@@ -97,7 +97,7 @@ class SimProcess {
   const std::string job;
   const int index;
 
-  // Makes all later actions of the process have no effect. `silent`: its peers get no notice.
+  // From now on the process's actions have no effect. `silent`: whether its peers get no notice.
   void Kill(bool silent);
   // Ends everything that runs in the process, also after Kill. Blocks.
   void Stop();

@@ -21,8 +21,8 @@ using client::Variable;
 
 constexpr int kRows = 2, kWidth = 3;
 constexpr int64_t kThinkNanosMax = 150'000'000;
-// How many times longer a client thinks in the second half of the training while more faults are
-// due.
+// The factor by which a client waits longer between steps in the second half of the training while
+// more faults are due.
 constexpr int64_t kLinger = 20;
 constexpr char kClientHost[] = "client";
 
@@ -60,9 +60,9 @@ struct SimTraining::Model {
     loss = towers.loss;
     for (const Variable& slot : optimizer.slots()) variables.push_back(slot);
   }
-  // Changes a variable of each ps twice, before the gradients arrive. A step that is repeated
-  // changes it again, so it is not compared with a training without faults. But it shows whether a
-  // follower applies a part of a step, or changes in another order.
+  // Changes a variable of each ps twice, before the gradients arrive. A repeated step changes the
+  // variable again, so the variable is not compared with a training without faults. But it shows
+  // whether a follower applies only a part of a step, or applies changes in another order.
   Output Touch(const SimTrainingOptions& options) {
     Outputs touched;
     for (int ps = 0; ps < options.ps; ++ps) {

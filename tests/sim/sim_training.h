@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SimTraining: one client process that trains on the simulated cluster like a user's program, with
-// TrainingLoop, ExactlyOnce and checkpoints. It drives all workers; each computes the gradients of
-// its share of the batch. The variables of one parameter server do not depend on those of another
-// one, so an interrupted training must end with the same bits.
+// TrainingLoop, ExactlyOnce and checkpoints. The client runs the steps of all workers; each worker
+// computes the gradients of its share of the batch. The variables of one parameter server do not
+// depend on those of another one, so an interrupted training must end with the same bits.
 //
 // Checks the guarantees of the loop; sim_world.h checks the others.
 #pragma once
@@ -32,7 +32,7 @@ struct SimTrainingOptions {
 struct SeenByClients {
   int64_t step = 0;        // the last acknowledged global step
   int64_t saved_step = 0;  // the step of the last checkpoint known to be complete
-  // True if a bit of a checkpoint was flipped, so that a restore may skip the checkpoint.
+  // True if a fault has flipped a bit of a checkpoint, so that a restore may skip the checkpoint.
   bool damaged = false;
   int sessions = 0;
   // True while more faults are due, so that the training should not end yet.
@@ -52,7 +52,7 @@ class SimTraining final : public client::TrainingHook {
 
   // Trains to the end. Sets `*weights` to the bits of all variables.
   Status Run(std::string* weights);
-  // Makes all later actions of the process have no effect; Run ends soon.
+  // From now on the process's actions have no effect, and Run ends soon.
   void Kill();
   bool alive() const { return env_.alive(); }
   ProcessEnv& env() { return env_; }

@@ -16,7 +16,7 @@
 namespace penstock::simulation {
 namespace {
 
-// Payloads are printed in an order that differs between processes.
+// Returns the status as text without payloads, whose order differs between processes.
 std::string WithoutPayloads(const Status& status) {
   return status.ToString(absl::StatusToStringMode::kWithNoExtraData);
 }
@@ -29,17 +29,17 @@ constexpr int64_t kEndsWithinMs = 240'000;
 // Leases, parked subscriptions and idle sessions must have ended after this time.
 constexpr int64_t kQuietMs = 200'000;
 constexpr int64_t kPowerOffMs = 300;  // minimum duration of a loss of power
-// All remains of the last step must have ended after this time.
+// All tasks must have ended the last step after this time.
 constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
-// How often replicas are compared during the training.
+// The interval at which replicas are compared during the training.
 constexpr int64_t kCompareEveryMs = 2;
 constexpr int kLooksPerHealth = 50;
 constexpr int kMissesMax = 3;  // heartbeats
 
-class World {
+class Simulation {
  public:
-  World(const SimRunOptions& options, std::vector<Fault> plan)
+  Simulation(const SimRunOptions& options, std::vector<Fault> plan)
       : options_(options),
         plan_(std::move(plan)),
         scheduler_({.seed = options.plan.seed, .limit_ns = 3'600'000 * kMilli}),
@@ -115,7 +115,7 @@ class World {
   SimRunResult result_;
 };
 
-void World::AddTasks() {
+void Simulation::AddTasks() {
   const auto add = [&](const std::string& job, int index, int replica) {
     const std::string host = StrCat(job, "-", index, replica == 0 ? "" : "b");
     places_[host] = {job, index, replica};
@@ -130,7 +130,7 @@ void World::AddTasks() {
   for (int i = 0; i < kWorkers; ++i) add("worker", i, 0);
 }
 
-void World::Start(const std::string& host) {
+void Simulation::Start(const std::string& host) {
   if (done_ || At(host) != nullptr) return;
   if (const int64_t left_ns = power_off_until_ns_ - scheduler_.now_ns(); left_ns > 0) {
     return Boot(host, left_ns / kMilli + 1);
@@ -143,11 +143,11 @@ void World::Start(const std::string& host) {
   Say(host + " starts");
 }
 
-void World::Boot(const std::string& host, int64_t after_ms) {
+void Simulation::Boot(const std::string& host, int64_t after_ms) {
   scheduler_.ScheduleAt(scheduler_.now_ns() + after_ms * kMilli, [this, host] { Start(host); });
 }
 
-void World::Kill(SimProcess& process, bool silent, int64_t down_ms) {
+void Simulation::Kill(SimProcess& process, bool silent, int64_t down_ms) {
   if (!process.alive()) return;
   process_at_.erase(process.host());
   process.Kill(silent);
@@ -156,7 +156,7 @@ void World::Kill(SimProcess& process, bool silent, int64_t down_ms) {
   Boot(process.host(), down_ms);
 }
 
-void World::KillHost(const std::string& host, bool silent, int64_t down_ms) {
+void Simulation::KillHost(const std::string& host, bool silent, int64_t down_ms) {
   if (host == kClient) {
     if (client_ != nullptr) client_->Kill();
     client_ = nullptr;
@@ -166,7 +166,7 @@ void World::KillHost(const std::string& host, bool silent, int64_t down_ms) {
 }
 
 // Waits until both processes of each ps are healthy. With replicas the next fault occurs only then.
-bool World::AwaitReplicas() {
+bool Simulation::AwaitReplicas() {
   const int64_t until_ns = scheduler_.now_ns() + kWholeWithinMs * kMilli;
   const auto whole = [&](int ps) {
     SimProcess* const a = At(StrCat("ps-", ps));
@@ -187,7 +187,7 @@ bool World::AwaitReplicas() {
   return false;
 }
 
-void World::Make(const Fault& fault) {
+void Simulation::Make(const Fault& fault) {
   const int64_t until_ns = scheduler_.now_ns() + fault.lasts_ms * kMilli;
   switch (fault.kind) {
     case Fault::kKill:
@@ -229,16 +229,16 @@ void World::Make(const Fault& fault) {
   }
 }
 
-void World::KillSlowly(const Fault& fault) {
+void Simulation::KillSlowly(const Fault& fault) {
   const int64_t wait_ms = 50 + static_cast<int64_t>(fault.choice % 300);
   network_->set_faults({.until_ns = scheduler_.now_ns() + wait_ms * kMilli, .slowness = 20});
   Sleep(wait_ms);
-  // The primary may have lost its follower by a mishap meanwhile.
+  // Meanwhile a mishap may have separated the primary from its follower.
   if (options_.plan.replicas && !AwaitReplicas()) return;
   KillHost(fault.host, false, fault.lasts_ms);
 }
 
-void World::LosePower(const Fault& fault) {
+void Simulation::LosePower(const Fault& fault) {
   const int64_t off_ms = fault.lasts_ms + kPowerOffMs;
   power_off_until_ns_ = scheduler_.now_ns() + off_ms * kMilli;
   KillHost(kClient, true, 0);
@@ -249,7 +249,7 @@ void World::LosePower(const Fault& fault) {
   CheckCheckpoints();
 }
 
-void World::MakeFaults() {
+void Simulation::MakeFaults() {
   for (const Fault& fault : plan_) {
     if (options_.plan.replicas && !AwaitReplicas()) break;
     Sleep(fault.after_ms);
@@ -268,7 +268,7 @@ void World::MakeFaults() {
 }
 
 // Starts a client, and a new one each time the client was killed or stopped with a disk error.
-void World::RunClients() {
+void Simulation::RunClients() {
   while (!done_) {
     while (scheduler_.now_ns() < power_off_until_ns_) Sleep(20);
     clients_.push_back(std::make_unique<SimTraining>(machine_, training_, seen_,
@@ -310,7 +310,7 @@ void World::RunClients() {
 }
 
 // Checks that each visible checkpoint is undamaged, even right after a loss of power.
-void World::CheckCheckpoints() {
+void Simulation::CheckCheckpoints() {
   if (seen_.damaged || !files_.FileExists("/checkpoints")) return;
   const auto prefixes = ListCheckpoints(clock_, "/checkpoints");
   if (!prefixes.ok())
@@ -323,13 +323,13 @@ void World::CheckCheckpoints() {
   }
 }
 
-void World::CompareReplicas() {
+void Simulation::CompareReplicas() {
   if (done_) return;
   if (++num_looks_ % kLooksPerHealth == 0) CheckHealth();
   for (int ps = 0; ps < kPs; ++ps) {
     const std::string wrong =
-        replica_checks_[ps].Look(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
-    // Keeps only the first violation, because later ones would follow from it.
+        replica_checks_[ps].Check(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
+    // Records only the first violation, because later ones are its consequences.
     if (!wrong.empty() && result_.violations.empty()) {
       Violation(StrCat("the replicas of ps ", ps, " differ: ", wrong));
     }
@@ -339,16 +339,16 @@ void World::CompareReplicas() {
 }
 
 // Checks that the followers have a step that the client has just seen acknowledged.
-void World::CheckAcknowledged() {
+void Simulation::CheckAcknowledged() {
   for (int ps = 0; ps < kPs; ++ps) {
-    const std::string wrong = replica_checks_[ps].LookAtStep(
+    const std::string wrong = replica_checks_[ps].CheckStep(
         At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")), seen_.step);
     if (!wrong.empty() && result_.violations.empty()) Violation(wrong);
   }
 }
 
-// Checks that tasks that have missed several heartbeats count as lost.
-void World::CheckHealth() {
+// Checks that each task that has missed several heartbeats counts as lost.
+void Simulation::CheckHealth() {
   for (const auto& [host, process] : process_at_) {
     for (const HealthMonitor::Peer& peer : process->task().master().peers()) {
       if (peer.misses < kMissesMax || !peer.status.ok() || !result_.violations.empty()) continue;
@@ -358,8 +358,9 @@ void World::CheckHealth() {
   }
 }
 
-// Checks that the state file names the newest checkpoint. A client that ends well has written both.
-void World::CheckStateFile() {
+// Checks that the state file names the newest checkpoint. A client that ends without error has
+// written both.
+void Simulation::CheckStateFile() {
   if (seen_.damaged || !files_.FileExists("/checkpoints")) return;
   const auto prefixes = ListCheckpoints(clock_, "/checkpoints");
   if (!prefixes.ok() || prefixes->empty()) return;
@@ -372,14 +373,14 @@ void World::CheckStateFile() {
 
 // Checks that no step runs. The last session still exists, so a step that runs now would run
 // forever.
-void World::CheckSteps() {
+void Simulation::CheckSteps() {
   for (const auto& [host, process] : process_at_) {
     const int64_t running = process->task().worker().steps().counts().running;
     if (running != 0) Violation(StrCat(host, " runs ", running, " steps that nobody waits for"));
   }
 }
 
-void World::CheckLeaks() {
+void Simulation::CheckLeaks() {
   for (const auto& [host, process] : process_at_) {
     Worker& worker = process->task().worker();
     const StepTable::Counts counts = worker.steps().counts();
@@ -391,7 +392,7 @@ void World::CheckLeaks() {
   result_.violations.insert(result_.violations.end(), repeated.begin(), repeated.end());
 }
 
-void World::StopAll() {
+void Simulation::StopAll() {
   for (const auto& process : processes_) {
     if (process->alive()) process->Stop();
   }
@@ -403,7 +404,7 @@ void World::StopAll() {
   timer_ = nullptr;
 }
 
-void World::Simulate() {
+void Simulation::Simulate() {
   timer_ = NewThreadTimer(clock_, scheduler_);
   network_ = std::make_unique<SimNetwork>(scheduler_, clock_, *timer_, SimNetwork::Options());
   machine_ = {
@@ -457,7 +458,7 @@ void World::Simulate() {
   if (result_.violations.empty()) StopAll();
 }
 
-SimRunResult World::Run() {
+SimRunResult Simulation::Run() {
   FaultPoint::SetChooser(&chooser_);
   bool simulated = false;
   const Status ran = scheduler_.Run([&] {
@@ -499,10 +500,10 @@ StatusOr<SimRunResult> RunSimulation(const SimRunOptions& options) {
   if (run.plan.hosts.empty()) run.plan.hosts = SimHosts(run.plan.replicas);
   ASSIGN_OR_RETURN(std::vector<Fault> plan, MakeFaultPlan(run.plan));
   RETURN_IF_ERROR(SimChooser::CheckNames(run.bugs));
-  // Not destroyed after a violation, because closures that wait still use it.
-  auto* const world = new World(run, std::move(plan));
-  SimRunResult result = world->Run();
-  if (result.violations.empty()) delete world;
+  // The Simulation is not destroyed after a violation, because waiting closures still use it.
+  auto* const simulation = new Simulation(run, std::move(plan));
+  SimRunResult result = simulation->Run();
+  if (result.violations.empty()) delete simulation;
   return result;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a training on a simulated cluster with the faults of a seed, and checks the guarantees that
-// the runtime gives in spite of any faults:
+// the runtime gives whatever the faults are:
 //
 //   hang        the training ends within a limit after the last fault; no step exceeds its limit
 //   bits        the variables have the same bits as in a training without faults
@@ -44,7 +44,7 @@ struct SimRunResult {
   std::map<std::string, Reached> points;
 };
 
-// Returns the hosts of the cluster, which faults may hit.
+// Returns the hosts of the cluster, all of which may have faults.
 std::vector<std::string> SimHosts(bool replicas);
 
 // Runs the simulation in one thread. After a violation the process must exit, because the run is

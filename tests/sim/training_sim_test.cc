@@ -71,10 +71,11 @@ class LogSteps final : public TrainingHook {
 };
 
 // A simulated cluster, and the results of training on it.
-struct World {
-  explicit World(uint64_t seed) : scheduler({.seed = seed}), env(scheduler, Env::Real()) {}
+struct SimulatedTrainings {
+  explicit SimulatedTrainings(uint64_t seed)
+      : scheduler({.seed = seed}), env(scheduler, Env::Real()) {}
 
-  // Trains with one client that drives both workers: each step uses the batches of both.
+  // Trains with one client that runs the steps of both workers: each step uses the batches of both.
   void TrainTogether(SimCluster& cluster) {
     Program program;
     const auto devices = program.DeviceFunctionScope(
@@ -135,7 +136,7 @@ struct World {
     options.say = [&](const std::string& line) {
       cluster.network().Log(StrCat(client, ": ", line));
     };
-    // short, so that both start to train early; a step takes some milliseconds
+    // short, because a step takes some milliseconds, and both workers should start early
     options.retry_seconds = 0.001;
     options.env = &env;
     options.scheduler = &scheduler;
@@ -174,10 +175,10 @@ struct World {
   std::vector<float> weights;
 };
 
-std::unique_ptr<World> Train(uint64_t seed, bool together) {
-  auto world = std::make_unique<World>(seed);
-  world->Run(together);
-  return world;
+std::unique_ptr<SimulatedTrainings> Train(uint64_t seed, bool together) {
+  auto simulation = std::make_unique<SimulatedTrainings>(seed);
+  simulation->Run(together);
+  return simulation;
 }
 
 // Returns the first line in which the logs differ; "" if they are equal.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fastest ways to move bytes between two processes of this host, as limits of what a transport
-// can reach: a raw TCP connection over the loopback, process_vm_readv (CMA), and memcpy within one
-// process, which every transport that copies once needs at least.
+// The fastest ways to move bytes between two processes of this host, as upper limits of the speed
+// of a transport: a raw TCP connection over the loopback interface, process_vm_readv (CMA), and
+// memcpy within one process, which is the minimum for a transport that copies once.
 //
 // Single-threaded. Limits starts a process, so make it before other threads are started.
 #pragma once
@@ -25,8 +25,8 @@ class Limits {
   Limits(const Limits&) = delete;
   Limits& operator=(const Limits&) = delete;
 
-  // Returns the seconds of moving `count` messages of `bytes` each by `way`: "tcp", "cma" or
-  // "memcpy". FailedPrecondition if the system does not permit it.
+  // Returns the seconds that `way` ("tcp", "cma" or "memcpy") takes to move `count` messages of
+  // `bytes` bytes. FailedPrecondition if the system does not permit this way.
   StatusOr<double> Seconds(const std::string& way, int64_t bytes, int64_t count);
 
  private:

@@ -77,8 +77,8 @@ struct MeasuredEnd {
   TaskId id;
 };
 
-// Serves each protocol in this process until `from` is closed. Writes the address and the
-// incarnation of each to `to`, one line per protocol.
+// Serves all protocols in this process until `from` is closed. Writes a line with address and
+// incarnation to `to` for each protocol.
 inline void RunProducer(const std::vector<std::string>& protocols, int to, int from) {
   MeasuredSender steps;
   std::vector<std::unique_ptr<MeasuredEnd>> ends;

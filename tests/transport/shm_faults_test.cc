@@ -52,8 +52,8 @@ struct Producer {
 };
 
 // Waits for a byte from `start`, then sends tensors without end. All elements of a tensor are its
-// number, so a part of another tensor would be noticed. Small tensors are sent through the ring,
-// large ones through the arena.
+// sequence number, so that the consumer detects a part of another tensor. Small tensors are sent
+// through the ring, large ones through the arena.
 [[noreturn]] void SendForEver(int start, int to) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   char none = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures sending tensors between two processes by one protocol, compared with gRPC and with
-// memcpy within one process. The three take turns, so only the ratios within one run are
+// Measures sending tensors between two processes with one protocol, compared with gRPC and with
+// memcpy within one process. The three are measured in turns; only the ratios within one run are
 // meaningful.
 //
 //   bazel run //tests/transport:transport_benchmark [-- PROTOCOL [ROUNDS [BYTES_MAX]]]

@@ -9,8 +9,8 @@
 //   kill_consumer, freeze_consumer  signals the consumer
 //   run, run_idle           runs COMMAND instead, which cuts the network
 //
-// Prints one line. Exit status: 0 if the other task's step failed, or all its tensors were handed
-// over, within 8 s.
+// Prints one line. Exit status: 0 if within 8 s the other task's step fails, or all of its tensors
+// are handed over.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program by which tools/bench measures transports without sessions, and the limits to compare
-// them with. Reads names of measurements, one per line. Answers each by running one round and
-// writing {"value": number} or {"error": text}:
+// The program with which tools/bench measures transports without sessions, and the host's limits
+// with which it compares them. Reads names of measurements, one per line. Answers each by running
+// one round and writing {"value": number} or {"error": text}:
 //
-//   messages/WAY/SIZE   messages per second, with many messages under way at a time
+//   messages/WAY/SIZE   messages per second, with many messages in flight at a time
 //   bytes/WAY/SIZE      GB/s of one message at a time
 //
 // WAY: grpc or shm (transports), tcp, cma or memcpy (limits.h). SIZE: 1KB to 256MB.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The conformance suite of transports: tests the contract in transport.h for each transport that
-// this program is linked with.
+// The conformance suite of transports: tests each transport that is linked into this program
+// against the contract in transport.h.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

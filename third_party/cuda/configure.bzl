@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""@local_cuda: the installed CUDA toolkit, or an empty stand-in without it."""
+"""Makes the repository @local_cuda: the installed CUDA toolkit, or empty libraries without it."""
 
 def _impl(ctx):
     root = ctx.os.environ.get("CUDA_HOME", "/usr/local/cuda")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library that the operating system already has: flags, no sources."""
+"""system_library: a library of the operating system, given by its compiler and linker flags."""
 
 def _system_library_impl(ctx):
     linker_input = cc_common.create_linker_input(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repositories whose targets stand for installed Debian -dev packages.
+"""system_repository: a repository whose targets represent installed Debian -dev packages.
 
-A target is described by a list of words: a bare word is a pkg-config module, -l, -I and -D are
-taken as they are, and a label is a dependency.
+A list of words describes a target: a word without a prefix is a pkg-config module, -l, -I and -D
+are flags, which are passed on unchanged, and a label is a dependency.
 """
 
 def _pkg_config(ctx, kind, modules):
@@ -13,7 +13,8 @@ def _pkg_config(ctx, kind, modules):
     return [f for f in result.stdout.replace("\n", " ").split(" ") if f]
 
 def _unique(flags):
-    """Each -l once, at its last place; inner -Wl pairs would end ours early."""
+    """Returns the flags with each -l once, at its last place, and without -Wl flags of pkg-config,
+    which would end the --push-state of _target too early."""
     last = {f: i for i, f in enumerate(flags)}
     return [f for i, f in enumerate(flags) if last[f] == i and not f.startswith("-Wl")]
 
@@ -60,9 +61,9 @@ def _impl(ctx):
 system_repository = repository_rule(
     implementation = _impl,
     attrs = {
-        # A BUILD file to append, and the package it goes to.
+        # Maps each BUILD file to the package to whose BUILD file it is appended.
         "build_files": attr.label_keyed_string_dict(),
-        # A path in the repository, and the system file or folder it links to.
+        # Maps a path in the repository to the file or folder of the system to which it links.
         "links": attr.string_dict(),
         "targets": attr.string_list_dict(),
     },

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kCopyBytes = 64 << 20;
 constexpr int64_t kFmaRepeats = 100'000;
-// number of independent sums: two units with a latency of four cycles need eight, and two more are
-// a reserve
+// Number of independent sums: two FMA units with a latency of four cycles need eight; two more are
+// a reserve.
 constexpr int kChains = 10;
 
 // Makes the compiler treat `value` as used.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures the current speed of the machine, for the head of a report. Without it, numbers measured
-// at different times on a shared machine cannot be compared.
+// Measures the current speed of the machine, for the head of a report. On a shared machine, numbers
+// of different reports can be compared only if the reports state this speed.
 #pragma once
 
 #include <string>

@@ -76,7 +76,7 @@ class Client:
         return median_seconds(lambda: self.run(*self.values))
 
     def close(self):
-        # Deletes the callable now: later it would call ended servers for ever.
+        # Deletes the callable now: later its destructor would call the ended servers for ever.
         self.run = None
         self.session.close()
 

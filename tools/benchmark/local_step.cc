@@ -16,7 +16,7 @@ using client::Callable;
 using client::Program;
 using client::Session;
 
-// A step, with its own session.
+// A program with the step to measure, and the session that runs it.
 struct LocalStep {
   Program program;
   std::unique_ptr<Session> session;

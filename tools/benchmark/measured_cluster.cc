@@ -79,7 +79,8 @@ class MeasuredCluster::Task {
     std::fprintf(to_, "%s\n", what.c_str());
     std::fflush(to_);
   }
-  // Reads the next line and returns its value for `key`. It has no timeout; tools/bench has one.
+  // Reads the next line, an object in JSON, and returns its value for `key`. Has no timeout,
+  // because tools/bench has one.
   StatusOr<Json> Answer(const std::string& key) {
     char line[4096];
     if (std::fgets(line, sizeof(line), from_) == nullptr) return Unavailable("a task has ended");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MeasuredCluster: one ps and some workers, each a process of this program, that measure steps
-// between them on request. Each Prepare function starts the tasks and returns the Round that
-// measures. Single-threaded. A Round borrows the cluster; preparing the next Round may end the
-// tasks of the previous one.
+// MeasuredCluster: one ps and some workers, each a process of this program. On request, the workers
+// measure steps that use the ps or the other workers. Each Prepare function starts the tasks and
+// returns the Round that measures. Single-threaded. A Round borrows the cluster; preparing the next
+// Round may end the tasks of the previous one.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,9 @@ class MeasuredCluster {
   MeasuredCluster();
   ~MeasuredCluster();
 
-  // Measures microseconds of a step in which each of `workers` ("1" to "99") concurrently reads a
-  // number from the ps. In each function, all tasks use `protocol`: "grpc" or "shm".
+  // Measures microseconds of a step that reads a number from the ps; `workers` ("1" to "99")
+  // workers run the step concurrently. In this function and the following ones, all tasks use
+  // `protocol`: "grpc" or "shm".
   StatusOr<Round> PrepareNullStep(const std::string& protocol, const std::string& workers);
   // Measures GB/s of sending one tensor of `size` ("4KB") from the ps to a worker.
   StatusOr<Round> PrepareTransfer(const std::string& protocol, const std::string& size);

@@ -3,8 +3,8 @@
 // The process that measures Penstock for tools/bench. Reads names of measurements from standard
 // input, one per line. Answers each by running one round of the measurement and writing a line of
 // JSON: {"value": number} or {"error": text}. The first line that it writes is {"ready":
-// "Penstock"}. A measurement is set up when its name is first read, and kept until the name of
-// another one is read. With --task the process is one task of the cluster that another process of
+// "Penstock"}. Prepares a measurement when it reads the name for the first time, and keeps it until
+// it reads another name. With --task the process is one task of a cluster, which another process of
 // this program measures.
 #include <cstdio>
 #include <iostream>

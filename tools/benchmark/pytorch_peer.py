@@ -32,7 +32,7 @@ def convnet():
 
 
 def rank_process(pipe, port, rank, ranks, size):
-    """Runs one rank of a gloo group: sums when told, and answers with the median time of a sum."""
+    """Runs one rank of a gloo group: sums on request, and answers with the median time of a sum."""
     from torch import distributed
     torch.set_num_threads(max(1, THREADS // ranks))
     distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:%d" % port, rank=rank,

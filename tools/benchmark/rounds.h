@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Round: a prepared measurement. Its graphs are built already, so a round takes only the time of
-// its steps.
+// Round: a prepared measurement. Its graphs are built when it is prepared, so that a round takes
+// only the time of its steps.
 #pragma once
 
 #include <functional>

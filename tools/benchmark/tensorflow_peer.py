@@ -31,7 +31,7 @@ def config():
 
 
 def executor_config():
-    # TensorFlow is fastest with one thread on graphs of tiny ops.
+    # On graphs of tiny ops, TensorFlow is fastest with one thread.
     c = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     # Measure the executor: the optimizer would remove most of the graph, so turn it off.
     c.graph_options.optimizer_options.opt_level = -1
@@ -144,7 +144,7 @@ def task_main(spec, job, index):
                              config=config())
     print("ready", flush=True)
     prepared, run = None, None
-    for line in sys.stdin:  # a ps gets no requests; it serves until the end of its input
+    for line in sys.stdin:  # a ps reads no requests; it serves until the end of its input
         what = line.strip()
         if what != prepared:
             prepared, run = what, remote_step(what, server, "/job:worker/task:%d" % index)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workloads that tools/bench measures: graphs, models and sizes. workloads.py has the same
-// sizes, for the other frameworks.
+// The workloads that tools/bench measures on Penstock: graphs, models and sizes. workloads.py has
+// the same sizes for the peers.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ inline constexpr int kTableRows = 1 << 20, kTableWidth = 64, kBags = 512, kBagId
 // Returns the number of bytes of a transfer size, such as 4096 for "4KB". InvalidArgument if
 // tools/bench has no such size.
 StatusOr<int64_t> TransferBytes(const std::string& name);
-// Returns how often a round of all_reduce sums tensors of `bytes` bytes. It is the same for all
-// ranks.
+// Returns the number of all-reduces of `bytes` bytes in one round. All ranks must use the same
+// number.
 int64_t AllReduceCount(int64_t bytes);
 
 struct ExecutorGraph {
@@ -43,8 +43,8 @@ struct TrainingGraph {
 };
 StatusOr<TrainingGraph> BuildTraining(client::Program& program, const std::string& model);
 
-// One training step (Adagrad) of a dynamic table of kTableRows rows. For each of kBags examples it
-// sums kBagIds rows. The loss is the mean square of the sums.
+// One training step (Adagrad) of a dynamic table of kTableRows rows. For each of kBags examples,
+// the step sums kBagIds rows. The loss is the mean square of the sums.
 struct EmbeddingGraph {
   Output ids, splits, train, init;
 };

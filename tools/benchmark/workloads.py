@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workloads that the peers of tools/bench measure, and the protocol that they speak.
 
-workloads.h and rounds.h hold the same numbers for our side.
+workloads.h and rounds.h have the same numbers for Penstock.
 """
 
 import json
@@ -18,12 +18,12 @@ TRANSFER_BYTES = {"1KB": 1 << 10, "4KB": 4 << 10, "64KB": 64 << 10, "1MB": 1 << 
 BATCH = 128
 TABLE_ROWS, TABLE_WIDTH, BAGS, BAG_IDS, BAG_BATCHES = 1 << 20, 64, 512, 8, 64
 ROUND_SECONDS = 0.4
-# Our side uses the same number of threads.
+# Penstock uses the same number of threads.
 THREADS = len(os.sched_getaffinity(0))
 
 
 def all_reduce_count(size):
-    """Returns how often a round of all_reduce sums tensors of this size. All ranks must agree."""
+    """Returns the number of all-reduces of `size` in a round. All ranks must use the same."""
     return min(1000, max(5, (256 << 20) // size))
 
 

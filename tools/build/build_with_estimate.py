@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds targets, and says how many files that compiles and how long it will take on this machine.
+"""Builds targets, and shows how many files have to be compiled and how long that will take.
 
     tools/build/build_with_estimate.py //tools/penstock //client/examples:fashion_mnist
 
 The first estimate comes after the first twenty files; later ones follow the speed of the last
 minutes. A terminal shows it as one line that changes; elsewhere a line is printed each minute.
-The estimate counts the files that were never built here: files that an earlier version built, and
-files that the cache has, are quick or not counted. The exit status is Bazel's.
+The estimate counts the object files that do not exist yet. Object files of an earlier version are
+not counted, even if they have to be compiled again. The exit status is Bazel's.
 """
 
 import os

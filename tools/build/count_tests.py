@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints "N passed, N failed" for one run of `bazel test`, from its event file.
 
-Before that it prints what the tests say that they have left out: the lines of their output that
-begin with "SKIPPED:".
+Before that, prints the lines of the tests' output that begin with "SKIPPED:", which name the parts
+that the tests have left out.
 
 Cases are counted in each test's test.xml. A test that failed without saying which case did (a
 crash, a timeout) or that could not be built counts as one failure. Exits with 0 only if nothing
@@ -16,7 +16,7 @@ import sys
 import urllib.parse
 import xml.etree.ElementTree
 
-# Bazel's exit status when there was nothing to test.
+# Bazel's exit status if there are no tests to run.
 NO_TESTS = 4
 
 

@@ -22,7 +22,8 @@ def _impl(ctx):
         args.add("-o", object)
         args.add_all(["-ccbin", "g++", "-std=c++20", "-O2", "-Xcompiler", "-fPIC"])
 
-        # The host code must agree with g++'s objects about alignment and inlined vector code.
+        # The host code needs the flags of g++'s objects, so that both agree about alignment and
+        # inlined vector code.
         args.add_all(ctx.fragments.cpp.copts, before_each = "-Xcompiler")
         for arch in _ARCHS:
             args.add("-gencode", "arch=compute_%s,code=sm_%s" % (arch, arch))

@@ -52,7 +52,7 @@ FOREIGN = (
 )
 
 TABLE = "tools/build/doc_names.py"
-# Files that contain names that do not exist, and so are not read.
+# Files that are not checked, because they contain names that do not exist on purpose.
 UNREAD = (TABLE, "tools/build/doc_names_test.py")
 # Macros of penstock.bzl that add a suffix to the name of their target.
 MADE_BY_MACRO = {"penstock_fuzz": "_fuzzer"}

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps public headers light: how many lines a compiler reads for one. Used by tools/tidy.
 
-A header that most files include is paid for by each of them. The lines are those of all files that
-it includes, directly or not, the system's too, each counted once and whatever #if says: no compiler
-runs. Headers that tools/build/pch holds cost next to nothing and do not count.
+The lines of a header are those of all files that it includes, directly or through other headers,
+also of the system. Each file counts once, and #if is ignored, because no compiler runs. Headers
+that tools/build/pch precompiles do not count, because they cost almost no time.
 
-A header may cost MOST lines, or the number that header_budget.txt has for it: headers that include
-those of gRPC, protobuf and Eigen need more. Headers for tests are not checked.
+A header may have MOST lines, or the number that header_budget.txt has for it: headers that include
+headers of gRPC, protobuf and Eigen need more. Headers for tests are not checked.
 """
 
 import pathlib
@@ -32,7 +32,7 @@ class Lines:
         for base in ([folder, self.root] if quoted else []) + [pathlib.Path(s) for s in SYSTEM]:
             if (base / name).is_file():
                 return base / name
-        return None  # generated, or of another system
+        return None  # a generated header, or a header of another system
 
     def _read(self, path):
         if path not in self.files:

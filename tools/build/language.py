@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the language of comments, documents and file names (docs/glossary.md). Used by tools/tidy.
+"""Checks the language of comments, documents and file names (docs/glossary.md). Used by tools/tidy.
 
 Four rules: a comment does not begin with "What ...", "Of ..." and similar words, nor with a word
 that refers to a sentence before it ("It ...", "Those ...", "But ..."); words that the glossary
@@ -15,11 +15,11 @@ import re
 
 BUDGET = "tools/build/language_budget.txt"
 HEAD = """\
-# How often the rules of language (language.py) are still broken, by folder. Numbers only fall:
-# lower them when you mend a comment. A folder that is not listed keeps the rules.
+# Number of violations of the language rules (language.py) in each folder. Numbers must not rise:
+# lower them when you correct a comment. A folder that is not listed has no violations.
 """
 
-# A word before a colon is allowed: it is a name, such as the op Where.
+# One of these words before a colon is allowed, because it is a name, such as the op Where.
 OPENING = re.compile(r"(Whatever|What|Of|Whoever|Who|Where|Which|Whose)[ ,]")
 OPENING_WHY = ("a comment opens with \"{}\": begin with a verb (\"Returns ...\"), a noun, or "
                "if/when (docs/glossary.md)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One macro per kind of target. They hold the compiler's warnings and the common dependencies.
+"""One macro per kind of target. They set the compiler's warnings and add the common dependencies.
 
     penstock_library    a library
     penstock_test       a GoogleTest program; main is linked in
@@ -10,8 +10,8 @@
     penstock_proto      "x_proto" and its C++ library "x_cc_proto"
     penstock_grpc       the gRPC stubs of a penstock_proto
 
-Visibility is private unless a target says otherwise: it is what keeps the layers apart. What a file
-includes must come from a direct dependency: tools/tidy checks it (build/layering.py).
+Targets are private unless they set `visibility`, so that Bazel enforces the layers. A header that a
+file includes must belong to a direct dependency: tools/tidy checks this (build/layering.py).
 """
 
 load("//tools/build:cuda.bzl", "cuda_objects")
@@ -29,7 +29,7 @@ _COPTS = [
     "-Woverloaded-virtual",
     "-Wsuggest-override",
     "-Wunused",
-    # Designated initialisers leave out what has a default, on purpose.
+    # Designated initialisers leave out fields that have a default, on purpose.
     "-Wno-missing-field-initializers",
     "-Wno-unused-parameter",
     "-Wno-sign-compare",
@@ -82,7 +82,8 @@ def _together(name, srcs, hdrs, deps, copts, local_defines, testonly):
         srcs = srcs,
         hdrs = hdrs,
         deps = deps,
-        # GCC takes the .cc files for headers, where a class should not use an unnamed namespace.
+        # GCC treats the included .cc files as headers, and warns about classes that use types of an
+        # unnamed namespace.
         copts = copts + ["-Wno-subobject-linkage"],
         local_defines = local_defines,
         tags = ["manual"],
@@ -178,7 +179,7 @@ def penstock_test(
 def penstock_fuzz(name, srcs, deps = [], corpus = [], **kwargs):
     """A fuzz target (tests/fuzz/fuzz_target.h): a test that replays the corpus, and a fuzzer.
 
-    The fuzzer NAME_fuzzer is libFuzzer's, of clang: it links with --config=fuzz only.
+    The fuzzer NAME_fuzzer uses clang's libFuzzer, so it links only with --config=fuzz.
     """
     penstock_test(
         name = name + "_test",
@@ -257,7 +258,7 @@ def penstock_ops(
       deps: libraries that both passes need.
       copts: more flags for the host compiler.
       optimise_loops: the files are inner loops.
-      cuda: False keeps nvcc away from `srcs`.
+      cuda: False: nvcc does not compile `srcs`.
       cuda_srcs: .cu files and .cuh headers that only nvcc compiles.
       cuda_deps: libraries of the CUDA build only, such as @local_cuda//:cublas.
       visibility: as everywhere.
@@ -302,7 +303,7 @@ def _stem(name):
     return name[:-len("_proto")]
 
 def penstock_proto(name, srcs, deps = [], visibility = _PRIVATE):
-    """name = "x_proto" gives the proto_library x_proto and the C++ library x_cc_proto."""
+    """Declares the proto_library `name`, "x_proto", and the C++ library "x_cc_proto"."""
     native.proto_library(name = name, srcs = srcs, deps = deps, visibility = visibility)
     native.cc_proto_library(
         name = _stem(name) + "_cc_proto",
@@ -311,7 +312,7 @@ def penstock_proto(name, srcs, deps = [], visibility = _PRIVATE):
     )
 
 def penstock_grpc(name, proto, visibility = _PRIVATE):
-    """gRPC stubs for one penstock_proto of the same package; by custom called "x_cc_grpc"."""
+    """Declares gRPC stubs for a penstock_proto of the same package; usual name: "x_cc_grpc"."""
     grpc_sources(name = name + "_sources", proto = proto)
     native.cc_library(
         name = name,

@@ -7,9 +7,9 @@ that adds nodes takes a LocatedOutput, LocatedOutputs or LocatedSink, or a Sourc
 
 import re
 
-# Folders whose headers are no interface for programs, or have lines in another way.
+# Folders whose headers are not for programs, or whose functions record lines in another way.
 SKIPPED = ("client/c/", "client/examples/", "client/testing/", "client/summary/testing/")
-# Functions that return tensors and add no node, or whose nodes have a line already.
+# Functions that return tensors but add no node, or whose nodes already have a line.
 EXEMPT = {
     "client/variable.h": {"handle", "Read", "initializer", "IsInitialized", "operator Output"},
     "client/embedding/partitioned_variable.h": {"Read", "initializer", "operator Output"},

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """compiled_together: compiles the source files of a library or a test in groups, each as one file.
 
-Most of the time that one of our files takes to compile is spent in headers that its neighbours in
-the same library include as well. Eight files compiled as one take about a third of the time of
-eight compilations.
+Compiling a file spends most of its time in headers, which other files of the same library include
+as well. Eight files compiled as one take about a third of the time of eight compilations.
 """
 
 load(":toolchain.bzl", "CPP_TOOLCHAIN_ATTRS", "CPP_TOOLCHAIN_TYPES", "cpp_toolchain")
 
-# A larger group saves little more time, and makes the compilation after a change of one file take
-# longer.
+# A larger group would save little more time, but would make the compilation after a change of one
+# file take longer.
 _FILES_PER_GROUP = 8
 
 def _groups(files):

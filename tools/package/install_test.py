@@ -60,7 +60,7 @@ class InstallTest(unittest.TestCase):
         # The ps is asked to end when the workers have ended, perhaps before it prints its line.
         self.assertEqual(set(re.findall(r"\[(.*)\] " + W, self.run_shell(here[2]))) - {"ps/0"},
                          {"worker/0", "worker/1"})
-        # Configuring is enough: the sources are those that the tree builds.
+        # Only configures: the tree builds the same sources anyway.
         self.run_shell(here[3].splitlines()[0])
 
         self.write("CMakeLists.txt", blocks("cmake")[0].replace("penstock 0.1", "penstock 0.2"))
@@ -122,7 +122,8 @@ class InstallTest(unittest.TestCase):
         shutil.copy(TREE + "/client/examples/cube_root_op.cc", self.home)
         self.environment["PKG_CONFIG_PATH"] = self.prefix + "/lib/pkgconfig"
         load = self.prefix + "/bin/penstock ops --load=libx.so CubeRoot"
-        # Linking with libpenstock.so does no harm if the process has also loaded it.
+        # A library linked with libpenstock.so works if the process has loaded libpenstock.so as
+        # well.
         self.run_shell("g++ -shared -fPIC cube_root_op.cc -o libx.so "
                        "$(pkg-config --cflags --libs penstock)")
         self.assertIn("cube is x", self.run_shell(load))

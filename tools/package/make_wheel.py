@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a Python wheel of an image (make_image.py). Called by `tools/install --wheel=DIR`.
 
-The wheel holds the command, the library, and the shared libraries of this system that they need,
-all but those of every system with the GNU C library. The programs find them by an rpath relative
-to themselves (DT_RPATH, which holds for what libraries need as well), so the files of the system
-go in as they are. The tag of the wheel says which C library they need.
+The wheel contains the command, the library, and the shared libraries of this system that they
+need, except those that every system with the GNU C library has. The programs find the libraries
+through an rpath relative to their own path (DT_RPATH, which also applies to the dependencies of
+libraries), so the system's files are packed unchanged. The tag of the wheel names the required
+version of the C library.
 """
 
 import argparse
@@ -81,7 +82,8 @@ def packages_of(paths):
     """Returns {path: (package, version, source package)} for files of Debian packages."""
     # A package may list a file as /lib/x although /lib is a link to /usr/lib, so try both names.
     names = {name: path for path in paths for name in (path, path.removeprefix("/usr"))}
-    # No check: dpkg-query fails because it knows only one of the two names of each file.
+    # The exit status is not checked: dpkg-query fails because it knows only one of the two names of
+    # each file.
     found = subprocess.run(["dpkg-query", "--search", *names], capture_output=True, text=True,
                            check=False).stdout
     package = {names[name]: owner.split(":")[0]

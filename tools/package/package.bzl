@@ -37,8 +37,8 @@ def _whole_libraries_impl(ctx):
         _HeldInfo(owners = {input.owner: True for input in inputs if input.libraries}),
     ]
 
-# Combines every object of `deps` and of their dependencies. A binary that links this contains all
-# their functions, even if it does not call them.
+# Combines every object of `deps` and of their dependencies. A binary that links the result contains
+# all their functions, even if it does not call them.
 whole_libraries = rule(
     implementation = _whole_libraries_impl,
     attrs = dict(CPP_TOOLCHAIN_ATTRS, deps = attr.label_list(providers = [CcInfo])),
@@ -62,8 +62,8 @@ def _linked_against_impl(ctx):
         linking_context = cc_common.create_linking_context(linker_inputs = depset(rest)),
     )]
 
-# Provides `deps`, but with libraries that are in `held` replaced by `shared_library`, which
-# contains them.
+# Provides `deps`, but replaces the libraries that are in `held` by `shared_library`, which contains
+# them.
 linked_against = rule(
     implementation = _linked_against_impl,
     attrs = {
@@ -115,6 +115,10 @@ def _image_impl(ctx):
     )
     return [DefaultInfo(files = depset([image]), runfiles = ctx.runfiles(files = [image]))]
 
+_ALLOWLIST = attr.label(
+    default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
+)
+
 _COPT = "//command_line_option:copt"
 
 def _oldest_impl(settings, attr):
@@ -122,8 +126,16 @@ def _oldest_impl(settings, attr):
 
 _oldest_processor = transition(implementation = _oldest_impl, inputs = [_COPT], outputs = [_COPT])
 
+# A level that the build compiles for anyway leaves its options as they are: its variant is then the
+# library of the image NAME, and is not compiled twice.
 def _newer_impl(settings, attr):
-    return {level: {_COPT: settings[_COPT] + ["-march=" + level]} for level in attr.levels}
+    usual = settings[_COPT]
+    marches = [copt for copt in usual if copt.startswith("-march=")]
+    options = {level: usual + ["-march=" + level] for level in attr.levels}
+    return {
+        level: {_COPT: usual if marches[-1:] == option[-1:] else option}
+        for level, option in options.items()
+    }
 
 _newer_processors = transition(implementation = _newer_impl, inputs = [_COPT], outputs = [_COPT])
 
@@ -146,8 +158,20 @@ _IMAGE_ATTRS = {
 # Makes NAME.tar: an installation, with paths relative to its prefix (make_image.py).
 _image = rule(implementation = _image_impl, attrs = _IMAGE_ATTRS)
 
-# Like _image, but for every x86-64 processor: everything is compiled for the oldest one, and
-# `variants`, the library again, also for newer ones. The dynamic linker chooses among them.
+def _for_any_processor_impl(ctx):
+    return [DefaultInfo(files = depset([ctx.file.target]))]
+
+# Provides the file of `target`, compiled for any x86-64 processor.
+_for_any_processor = rule(
+    implementation = _for_any_processor_impl,
+    attrs = {
+        "target": attr.label(allow_single_file = True, cfg = _oldest_processor),
+        "_allowlist_function_transition": _ALLOWLIST,
+    },
+)
+
+# Like _image, with further variants of the library for newer processors. The dynamic linker chooses
+# among them.
 _portable_image = rule(
     implementation = _image_impl,
     attrs = dict(
@@ -155,22 +179,40 @@ _portable_image = rule(
         # Names of GCC and of glibc's folders glibc-hwcaps.
         levels = attr.string_list(default = ["x86-64-v3", "x86-64-v4"]),
         variants = attr.label_list(cfg = _newer_processors),
-        _allowlist_function_transition = attr.label(
-            default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
-        ),
+        _allowlist_function_transition = _ALLOWLIST,
     ),
-    cfg = _oldest_processor,
 )
 
-def images(name, library, **kwargs):
+def images(name, library, command, files, programs = {}, **kwargs):
     """Declares the image NAME, and NAME_portable for every x86-64 processor.
 
-    The latter compiles everything three times, so it is built only if it is asked for by name.
+    In the latter the programs and one library are compiled for the oldest processor, and the
+    library again for newer ones. It is built only if it is asked for by name.
+
+    Args:
+      name: of the image.
+      library: libpenstock.so.
+      command: the program that is installed as bin/penstock.
+      files: maps files that are not compiled to the folders that they are installed to.
+      programs: the same, for compiled programs.
+      **kwargs: further attributes of both images.
     """
-    _image(name = name, library = library, **kwargs)
+    _image(
+        name = name,
+        library = library,
+        command = command,
+        files = dict(files, **programs),
+        **kwargs
+    )
+    oldest = {}
+    for target in [library, command] + list(programs):
+        oldest[target] = "%s_of_%s_portable" % (target.strip(":").replace("/", "_"), name)
+        _for_any_processor(name = oldest[target], target = target, tags = ["manual"])
     _portable_image(
         name = name + "_portable",
-        library = library,
+        library = oldest[library],
+        command = oldest[command],
+        files = dict(files, **{oldest[target]: programs[target] for target in programs}),
         tags = ["manual"],
         variants = [library],
         **kwargs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// If the processor lacks instructions that the library is compiled for (x86-64-v3), prints that and
-// ends the process, which would otherwise die of SIGILL in a static initialiser.
+// If the processor lacks instructions that the library is compiled for (x86-64-v3), prints an error
+// and ends the process, which would otherwise die of SIGILL in a static initialiser.
 #include <unistd.h>
 
 #include <cstdlib>

@@ -176,7 +176,7 @@ class WheelTest(unittest.TestCase):
         self.assert_nothing_runs()
 
     def test_z_removing(self):
-        # Runs last, because tests run in the order of their names.
+        # The name makes this test run last: tests run in the order of their names.
         self.pip("uninstall", "--yes", "penstock")
         left = [path for path in glob.glob(os.path.dirname(self.package) + "/penstock*/**",
                                            recursive=True) if os.path.isfile(path)]

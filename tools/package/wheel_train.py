@@ -37,7 +37,7 @@ def main():
         train = tf.train.GradientDescentOptimizer(0.3).minimize(loss, global_step=step)
 
     hooks = [tf.train.StopAtStepHook(last_step=args.steps)]
-    # A worker does not depend on the others: one that starts late may find them gone.
+    # With this filter a worker does not depend on the others, which may have ended when it starts.
     config = tf.ConfigProto(device_filters=["/job:ps", device])
     with tf.train.MonitoredTrainingSession(server.target, is_chief=args.task_index == 0,
                                            hooks=hooks, config=config) as session:

@@ -146,7 +146,7 @@ Status RunCheckpointCommand(const CheckpointOptions& options) {
 }  // namespace
 
 void AddCheckpointCommand(CLI::App& app, int* exit_code) {
-  CLI::App* checkpoint = app.add_subcommand("checkpoint", "List, print or verify what was saved");
+  CLI::App* checkpoint = app.add_subcommand("checkpoint", "List, print or verify checkpoints");
   checkpoint->footer(
       "  penstock checkpoint /tmp/run                      the checkpoints there, and the newest's "
       "tensors\n"
@@ -158,11 +158,11 @@ void AddCheckpointCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<CheckpointOptions>();
   checkpoint
       ->add_option("path", options->path,
-                   "A folder, or the prefix of one checkpoint, or a V1 file or pattern of them")
+                   "A folder, the prefix of one checkpoint, or a V1 file or a pattern of V1 files")
       ->required();
   CLI::Option* const tensor =
       checkpoint->add_option("--tensor", options->tensor, "Print this tensor");
-  checkpoint->add_option("--elements", options->elements, "How many of its elements, at most")
+  checkpoint->add_option("--elements", options->elements, "The maximum number of elements to print")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   checkpoint
@@ -172,7 +172,7 @@ void AddCheckpointCommand(CLI::App& app, int* exit_code) {
       ->excludes(tensor);
   checkpoint
       ->add_flag("--verify", options->verify,
-                 "Compare every byte with its checksum; with --diff, of both checkpoints, first")
+                 "Verify the checksums of all data; with --diff, of both checkpoints")
       ->excludes(tensor);
   checkpoint->callback(
       [options, exit_code] { *exit_code = ExitCodeOf(RunCheckpointCommand(*options)); });

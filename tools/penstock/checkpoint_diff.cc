@@ -32,7 +32,7 @@ std::string DifferenceOf(const Tensor& before, const Tensor& after) {
   return StrCat(count, " of ", before.num_elements(), " elements differ, by ", largest, " at most");
 }
 
-// Returns a text on how the elements differ; "" if they are equal.
+// Returns a text that says how the elements differ; "" if they are equal.
 std::string Difference(const Tensor& before, const Tensor& after) {
   switch (before.dtype()) {
     case DType::kFloat:

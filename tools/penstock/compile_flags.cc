@@ -56,13 +56,13 @@ void CompileFlags::AddTo(CLI::App& command) {
 }
 
 void CompileFlags::AddStepTo(CLI::App& command) {
-  command.add_option("--feed", feeds, "Tensors that are fed, when compiling")->delimiter(',');
+  command.add_option("--feed", feeds, "The tensors that are fed")->delimiter(',');
   command
       .add_option("--feed_shape", feed_shapes,
-                  "The shape that estimates assume for a feed: x:0=128x784; else 64x64")
+                  "The shape of a feed for estimates: x:0=128x784; unknown dimensions count as 64")
       ->delimiter(',');
-  command.add_option("--fetch", fetches, "Tensors to fetch, when compiling")->delimiter(',');
-  command.add_option("--target", targets, "Nodes to run, when compiling")->delimiter(',');
+  command.add_option("--fetch", fetches, "The tensors to fetch")->delimiter(',');
+  command.add_option("--target", targets, "The nodes to run")->delimiter(',');
   command.add_option("--disable_passes", disabled_passes, "Passes to leave out: fold, ...")
       ->delimiter(',');
   command.add_flag("--bfloat16_transfers", bfloat16_transfers,
@@ -73,8 +73,8 @@ void CompileFlags::AddStepTo(CLI::App& command) {
                   "device, as the session's option does")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   command.add_option("--calibration_file", calibration_file,
-                     "The rates of this machine's CPU, as `penstock server` keeps them, for "
-                     "estimates. Default: the file of a server of this machine, if there is one, "
+                     "The file with this machine's measured CPU rates, for estimates. Default: the "
+                     "file that `penstock server` has written on this machine, if there is one, "
                      "else typical rates; none: typical rates");
 }
 
@@ -96,9 +96,11 @@ StatusOr<RatesOfCpus> CompileFlags::ReadCpuRates() const {
   const RatesOfCpus typical = {DefaultRates("CPU"), "typical"};
   if (calibration_file == "none") return typical;
   const std::string path = calibration_file.value_or(DefaultCalibrationFile());
-  const auto kept = ReadCalibration(Env::Real(), path, MachineIdentity(Env::Real()));
-  if (kept.ok()) return RatesOfCpus{kept->cpu, StrCat("measured on this machine, from ", path)};
-  if (calibration_file.has_value()) return Annotate(kept.status(), "--calibration_file");
+  const auto calibration = ReadCalibration(Env::Real(), path, MachineIdentity(Env::Real()));
+  if (calibration.ok()) {
+    return RatesOfCpus{calibration->cpu, StrCat("measured on this machine, from ", path)};
+  }
+  if (calibration_file.has_value()) return Annotate(calibration.status(), "--calibration_file");
   return typical;
 }
 

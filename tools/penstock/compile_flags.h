@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CompileFlags: the flags by which `penstock graph`, `place`, `cost` and `whatif` say what to
+// CompileFlags: the flags of `penstock graph`, `place`, `cost` and `whatif` that say what to
 // compile, and for which devices.
 #pragma once
 
@@ -16,7 +16,7 @@ class App;
 
 namespace penstock {
 
-// The rates that estimates use for CPUs.
+// The rates of CPUs that the command's estimates use.
 struct RatesOfCpus {
   DeviceRates rates;
   std::string origin;  // for people: "measured on this machine, from PATH", or "typical"
@@ -27,8 +27,8 @@ struct CompileFlags {
   bool bfloat16_transfers = false;
   int64_t memory_limit = 0;
   std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
-  // The file of measured rates of this machine's CPU. If the flag was not given: the file that a
-  // server on this machine keeps, if there is a usable one. "none": typical rates.
+  // The file of measured rates of this machine's CPU. Not set: the file that a server on this
+  // machine has written, if there is a usable one. "none": typical rates.
   std::optional<std::string> calibration_file;
 
   void AddTo(CLI::App& command);
@@ -38,7 +38,7 @@ struct CompileFlags {
   // given and there is no usable file. Returns an error if the flag names a file that is missing,
   // damaged or of another machine.
   StatusOr<RatesOfCpus> ReadCpuRates() const;
-  // Prints where the rates come from: from the file `costs`, if that is not "".
+  // Prints where the rates come from: the file `costs`, unless it is "".
   Status PrintCpuRates(const std::string& costs) const;
   // Returns the devices that --devices names. Errors of this function and of Options name the flag
   // or the text that is wrong.

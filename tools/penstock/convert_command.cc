@@ -94,11 +94,11 @@ void AddConvertCommand(CLI::App& app, int* exit_code) {
       ".gz\n"
       "or .zlib and are read by TFRecordReader with compression_type.\n");
   auto options = std::make_shared<ConvertOptions>();
-  convert->add_option("to", options->to, "The folder to write to; made where there is none")
+  convert->add_option("to", options->to, "The folder to write to; created if it is missing")
       ->required();
   convert->add_option("--data_dir", options->from, "The folder of the IDX files")
       ->capture_default_str();
-  convert->add_option("--shards", options->shards, "Files for each of train and test")
+  convert->add_option("--shards", options->shards, "Number of files for train, and for test")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   convert->add_option("--compression", options->compression, "GZIP or ZLIB (default: none)")

@@ -32,7 +32,7 @@ void Print(const wire::StepCosts& step, const CostFlags& flags) {
   std::printf("%s\n", text.c_str());
 }
 
-// Prints the costs of one compiled step, from estimates and from a file of costs.
+// Prints the costs of one compiled step of a graph, estimated or read from a file of costs.
 Status CostOfFile(const CostFlags& flags) {
   if (!flags.save.empty() || !flags.session.empty()) {
     return InvalidArgument(
@@ -96,13 +96,13 @@ Status CostOfTask(const CostFlags& flags) {
 void AddCostCommand(CLI::App& app, int* exit_code) {
   CLI::App* cost = app.add_subcommand("cost", "What the nodes of a step cost: time, memory, flops");
   cost->footer(
-      "Of a cluster: asks the task at the address, which must be the one that clients address,\n"
-      "for the steps of its sessions that have taken the most time: how long they take, measured\n"
-      "and predicted by what their nodes were measured to take. Nodes are measured in traced\n"
+      "With an address: asks this task, which must be the one that clients address, for the steps\n"
+      "of its sessions that have taken the most time. Prints the measured time of each step, and\n"
+      "the time predicted from the measured times of its nodes. Nodes are measured in traced\n"
       "steps, in sessions with placement \"auto\", and as graph_options.build_cost_model says.\n"
-      "Predicts the memory of the step's tensors on each device, with the largest at the peak.\n"
-      "Each session begins with the rates of its devices and of the links that were measured.\n"
-      "Of a file: compiles it for --devices and estimates, or takes times from --costs.\n\n"
+      "Also prints the predicted memory of the step's tensors on each device, with the largest\n"
+      "tensors at the peak; and for each session the rates of its devices and measured links.\n"
+      "With a file: compiles the graph for --devices; times are estimates, or those of --costs.\n\n"
       "  penstock cost grpc://127.0.0.1:2222\n"
       "  penstock cost grpc://127.0.0.1:2222 --save=costs.json\n"
       "  penstock cost model.pb --target=train --costs=costs.json\n"
@@ -113,8 +113,8 @@ void AddCostCommand(CLI::App& app, int* exit_code) {
   flags->compile.AddTo(*cost);
   cost->add_option("--session", flags->session,
                    "Only the session of this handle (penstock status)");
-  cost->add_option("--save", flags->save, "Write what was measured into this file");
-  cost->add_option("--costs", flags->costs, "Measured costs, as --save has written them");
+  cost->add_option("--save", flags->save, "Write the measured costs into this file");
+  cost->add_option("--costs", flags->costs, "Read measured costs, a file of --save");
   cost->add_flag("--csv", flags->csv, "Print a line for each node: comma-separated values");
   cost->add_option("--steps", flags->steps, "The maximum number of steps of each session")
       ->capture_default_str()

@@ -151,12 +151,13 @@ int RunDoctorCommand(const DoctorFlags& flags) {
 
 void AddDoctorCommand(CLI::App& app, int* exit_code) {
   CLI::App* doctor =
-      app.add_subcommand("doctor", "Look for mistakes in a cluster, started or not, and say so");
+      app.add_subcommand("doctor", "Find mistakes in the setup of a cluster, running or not");
   doctor->footer(
-      "Takes the flags that the tasks are started with, or TF_CONFIG. Asks every address who is\n"
-      "there; looks at the environment of this host; with --job_name, also at the port of that\n"
-      "task; with --checkpoint_dir, whether it can be written, and whether all running tasks see\n"
-      "the same. Starts nothing. Exit codes: 0 no errors, 1 errors, 2 a mistake in the flags.\n\n"
+      "Takes the flags that the tasks are started with, or TF_CONFIG. Asks each address which\n"
+      "task listens there, and checks this host's environment; with --job_name, also the port\n"
+      "of that task; with --checkpoint_dir, whether the directory can be written, and whether all\n"
+      "running tasks see the same directory. Starts nothing. Exit codes: 0 no errors, 1 errors, 2\n"
+      "a mistake in the flags.\n\n"
       "  penstock doctor --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222\n"
       "  penstock doctor --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \\\n"
       "      --job_name=worker --task_index=1 --checkpoint_dir=/shared/run   before starting it\n");
@@ -166,23 +167,27 @@ void AddDoctorCommand(CLI::App& app, int* exit_code) {
   doctor->add_option("--worker_hosts", flags->cluster.worker_hosts, "host:port,... of the workers");
   CLI::Option* const job =
       doctor->add_option("--job_name", flags->cluster.job_name,
-                         "ps or worker: the task that is to be started on this host");
-  doctor->add_option("--task_index", flags->cluster.task_index, "Which one of them, from 0")
+                         "The job, ps or worker, of the task to be started on this host");
+  doctor
+      ->add_option("--task_index", flags->cluster.task_index,
+                   "The task's index in its job, from 0")
       ->needs(job);
   doctor->add_option("--ps_replica_hosts", flags->cluster.ps_replica_hosts,
                      "host:port,... of the second process of each parameter server");
   doctor
       ->add_option("--replica_index", flags->cluster.replica_index,
-                   "Of a ps with --ps_replica_hosts: which of its two processes is to be started")
+                   "For a ps with --ps_replica_hosts: which of its two processes to start, 0 or 1")
       ->needs(job);
   doctor->add_option("--listen_address", flags->cluster.listen_address,
-                     "As that task will be given it");
-  doctor->add_option("--protocol", flags->cluster.protocol, "As the tasks are given it")
+                     "The value of this flag with which the task will be started");
+  doctor
+      ->add_option("--protocol", flags->cluster.protocol,
+                   "The value of this flag with which the tasks are started")
       ->capture_default_str();
   doctor->add_option("--checkpoint_dir", flags->checkpoint_dir,
-                     "Where the tasks are to save; made if it is not there");
+                     "The directory of the training's checkpoints; created if it is missing");
   doctor
-      ->add_option("--timeout_seconds", flags->timeout_seconds, "How long tasks may take to answer")
+      ->add_option("--timeout_seconds", flags->timeout_seconds, "How long to wait for answers")
       ->check(CLI::Range(1, 600))
       ->capture_default_str();
   doctor->add_flag("--json", flags->json, "Print a list of {level, subject, what, advice}");

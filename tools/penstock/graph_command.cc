@@ -108,11 +108,11 @@ void AddGraphCommand(CLI::App& app, int* exit_code) {
   graph->add_option("--after", options->after, "Compile, and show the graph after this pass")
       ->check(CLI::IsMember(PassNames()));
   options->compile.AddTo(*graph);
-  graph->add_option("--out", options->out, "Write it here (.pbtxt: as text) instead of printing");
+  graph->add_option("--out", options->out, "Write the graph to this file (.pbtxt: as text)");
   CLI::Option* const dot = graph->add_flag("--dot", options->dot, "Print in Graphviz's language");
   graph
       ->add_flag("--explain", options->explain,
-                 "Also print how long each pass took, and why each node is where it is")
+                 "Also print the time of each pass, and the reason for each node's placement")
       ->excludes(dot);
   AddLoadFlag(*graph);
   graph->callback([options, exit_code] { *exit_code = ExitCodeOf(RunGraphCommand(*options)); });

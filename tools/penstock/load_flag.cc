@@ -25,8 +25,8 @@ void AddLoadFlag(CLI::App& command) {
   command
       .add_option_function<std::vector<std::string>>(
           "--load", Load,
-          "Also know the ops of these libraries (docs/custom-ops.md); may be repeated. "
-          "PENSTOCK_LOAD in the environment names more")
+          "Load the ops of these libraries (docs/custom-ops.md); may be repeated. The environment "
+          "variable PENSTOCK_LOAD names further libraries")
       ->delimiter(',')
       // --load takes one argument: `ops --load x.so MatMul` has one library
       ->allow_extra_args(false)

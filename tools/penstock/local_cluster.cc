@@ -125,7 +125,7 @@ void LocalCluster::Exec(const Task& task, int output) {
     dup2(output, STDERR_FILENO);
   }
   std::vector<std::string> arguments = options_.command;
-  // Programs reject a flag with an empty value, so leave it out.
+  // Leaves the flag out if its value is empty, because programs reject an empty value.
   if (!ps_hosts_.empty()) arguments.push_back(StrCat("--ps_hosts=", ps_hosts_));
   arguments.push_back(StrCat("--worker_hosts=", worker_hosts_));
   if (!ps_replica_hosts_.empty()) {
@@ -249,13 +249,13 @@ int LocalCluster::Wait(const std::atomic<bool>& stop) {
     exit_code = ReapAll();
   }
   if (options_.keep_running && exit_code == 0 && !stop) {
-    return Keep(stop);
+    return WaitUntilStopped(stop);
   }
   Shutdown();
   return stop ? kStoppedByUser : exit_code;
 }
 
-int LocalCluster::Keep(const std::atomic<bool>& stop) {
+int LocalCluster::WaitUntilStopped(const std::atomic<bool>& stop) {
   if (CurrentLogOptions().format == LogFormat::kText) {
     std::printf("The parameter servers go on serving at: %s\nCtrl-C ends them.\n",
                 ps_hosts_.c_str());

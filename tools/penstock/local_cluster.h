@@ -27,15 +27,15 @@ struct LocalClusterOptions {
   int num_workers = 1;
   int ps_replicas = 1;   // processes of each ps: 1 or 2
   int restarts_max = 0;  // total for all tasks
-  // True: a worker that is killed when no restarts are left does not end the cluster, unless it is
-  // the last one: the program goes on without it.
+  // If true, a worker that is killed when no restarts are left does not end the cluster, unless it
+  // is the last worker: the program goes on without it.
   bool elastic = false;
   // The folder for the tasks' output: `log_dir`/worker-1.log and so on. Worker 0's output is
   // printed unchanged. Empty: all output is printed, with the task before each line.
   std::string log_dir = "";
   // How long tasks may take to end after SIGTERM.
   int grace_seconds = 30;
-  // True: the ps continue to serve after the workers are done, until `stop` is set.
+  // If true, the ps continue to serve after the workers are done, until `stop` is set.
   bool keep_running = false;
   // Passed to worker 0 as --status_port; its page shows the complete cluster. 0: not passed.
   int status_port = 0;
@@ -49,8 +49,8 @@ class LocalCluster {
   Status Start();
   // Waits until all workers have ended, a task has failed permanently, or `stop` is set (by a
   // signal handler); then ends all tasks. With keep_running, keeps the parameter servers after the
-  // workers' end until `stop` is set or one of them fails. Returns the exit code: 0, that of the
-  // failed task, or 130 if `stop` was set before the workers had ended.
+  // workers' end until `stop` is set or a parameter server fails. Returns the exit code: 0, that of
+  // the failed task, or 130 if `stop` was set before the workers had ended.
   int Wait(const std::atomic<bool>& stop);
 
  private:
@@ -73,15 +73,15 @@ class LocalCluster {
   void CopyOutput(int timeout_ms);
   static void PrintLine(const std::string& task, const std::string& line);
   void PrintLines(Task& task, string_view text);
-  // Handles the end of a task's process: starts it again if it may be restarted. Returns its exit
-  // code if it has failed and was not started again, else 0.
+  // Handles the end of a task's process: starts the task again if it may be restarted. Returns the
+  // task's exit code if it has failed and was not started again, else 0.
   int Reap(Task& task, int wait_status);
   // Returns whether the cluster goes on without `task`, a worker that was killed.
   bool GoesOnWithout(const Task& task, int wait_status) const;
   int ReapAll();
   bool WorkersDone() const;
-  // Keeps the tasks until `stop` is set or one of them fails, and returns its exit code, or 0.
-  int Keep(const std::atomic<bool>& stop);
+  // Waits until `stop` is set, and returns 0; or until a task fails, and returns its exit code.
+  int WaitUntilStopped(const std::atomic<bool>& stop);
   void Shutdown();
 
   LocalClusterOptions options_;

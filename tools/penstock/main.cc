@@ -54,7 +54,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::string command = "penstock", what = error.what();
     for (const CLI::App* chosen : app.get_subcommands()) command += " " + chosen->get_name();
-    // If the command is unknown, the library only reports that a command is missing.
+    // If the command is unknown, CLI11 only reports that a command is missing.
     const auto unknown = app.remaining();
     if (app.get_subcommands().empty() && !unknown.empty()) {
       what = "there is no " + std::string(unknown.front()[0] == '-' ? "flag" : "command") + " '" +

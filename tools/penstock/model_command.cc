@@ -84,7 +84,7 @@ Status RunModelCommand(const ModelOptions& options) {
 }  // namespace
 
 void AddModelCommand(CLI::App& app, int* exit_code) {
-  CLI::App* model = app.add_subcommand("model", "Tell what a .meta file or a SavedModel holds");
+  CLI::App* model = app.add_subcommand("model", "Print the contents of a .meta file or SavedModel");
   model->footer(
       "  penstock model model.ckpt-100.meta          its saver, collections and signatures\n"
       "  penstock model /models/1                    the same of a SavedModel, or its graphs' "
@@ -93,7 +93,7 @@ void AddModelCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<ModelOptions>();
   model->add_option("path", options->path, "A .meta file, binary or text, or a SavedModel's folder")
       ->required();
-  model->add_option("--tags", options->tags, "Which graph of a SavedModel: its tags, by commas");
+  model->add_option("--tags", options->tags, "The tags of the SavedModel's graph, by commas");
   AddLoadFlag(*model);
   model->callback([options, exit_code] { *exit_code = ExitCodeOf(RunModelCommand(*options)); });
 }

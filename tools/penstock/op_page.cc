@@ -32,7 +32,7 @@ p { white-space: pre-wrap; margin: .5em 0; } .note { color: #666; font-weight: n
 )";
 
 // A script that hides the sections whose names do not contain the typed text. (An address that ends
-// in "#MatMul" leads to that op without this script.)
+// in "#MatMul" opens the page at that op without this script.)
 constexpr char kFilter[] = R"(<script>
 const field = document.querySelector("input"), count = document.querySelector("#count");
 const sections = [...document.querySelectorAll("section")];

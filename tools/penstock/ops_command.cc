@@ -154,8 +154,8 @@ void AddOpsCommand(CLI::App& app, int* exit_code) {
   CLI::Option* html =
       ops->add_flag("--html", options->html, "Print one HTML page, with a field that filters");
   ops->add_flag("--json", options->json,
-                "Print for programs: signatures as TensorFlow spells them, and which library has "
-                "brought the op")
+                "Print JSON: the ops' signatures in TensorFlow's notation, and the library that "
+                "contains each op")
       ->excludes(html);
   AddLoadFlag(*ops);
   ops->callback([options, exit_code] { *exit_code = ExitCodeOf(ListOps(*options)); });

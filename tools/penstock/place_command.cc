@@ -81,10 +81,10 @@ Status RunPlaceCommand(const PlaceFlags& flags) {
 
 void AddPlaceCommand(CLI::App& app, int* exit_code) {
   CLI::App* place =
-      app.add_subcommand("place", "Say where the nodes of a graph would run, why, and how long");
+      app.add_subcommand("place", "Predict where the nodes of a graph run, why, and how long");
   place->footer(
-      "A step is simulated with estimated times, or those of --costs. The cluster is given by the\n"
-      "names of its devices; the first one is the client's.\n\n"
+      "Simulates a step with estimated times, or those of --costs. --devices names the devices of\n"
+      "the cluster; the client is on the first one.\n\n"
       "  penstock place model.pb --fetch=loss:0 --any_task --svg=step.svg \\\n"
       "    --devices=/job:worker/replica:0/task:0/device:CPU:0,"
       "/job:worker/replica:0/task:1/device:CPU:0\n"
@@ -98,15 +98,15 @@ void AddPlaceCommand(CLI::App& app, int* exit_code) {
                   "Nodes that name no job may run on any task, as with placement \"auto\"");
   place->add_flag("--explain", flags->explain, "Print the reason for each group of nodes");
   place->add_option("--costs", flags->costs,
-                    "Measured costs, as `penstock cost --save` wrote them");
+                    "Read measured costs, a file of `penstock cost --save`");
   place->add_option("--svg", flags->svg, "Draw the predicted step into this file");
-  place->add_option("--lanes", flags->lanes, "Nodes that a CPU runs at once")
+  place->add_option("--lanes", flags->lanes, "Number of nodes that a CPU runs at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   place->add_option("--net_gbit", flags->net_gbit, "Gigabits per second between two tasks")
       ->capture_default_str()
       ->check(CLI::Range(1e-6, 1e6));
-  place->add_option("--latency_us", flags->latency_us, "Microseconds that a message takes")
+  place->add_option("--latency_us", flags->latency_us, "Latency of a message, in microseconds")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e9));
   AddLoadFlag(*place);

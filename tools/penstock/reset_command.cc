@@ -22,7 +22,8 @@ struct Options {
 };
 
 int Reset(const Options& options) {
-  // A session call waits up to a minute for a task that is not running; AskCluster fails at once.
+  // Calls AskCluster first, which fails at once if the task is not running; a session call would
+  // wait up to a minute.
   Status status = AskCluster(options.target).status();
   if (absl::IsUnimplemented(status))
     status = OkStatus();  // the server is not Penstock's, so it does not know this call
@@ -45,16 +46,16 @@ int Reset(const Options& options) {
 void AddResetCommand(CLI::App& app, int* exit_code) {
   CLI::App* reset = app.add_subcommand("reset", "Close a master's sessions and drop its variables");
   reset->footer(
-      "Closes every session of the task at the address (their clients get errors), and drops what\n"
-      "the containers hold on all tasks of the cluster: variables, queues, tables. What was not\n"
-      "saved is lost. The tasks go on serving.\n\n"
+      "Closes every session of the task at the address (their clients get errors), and drops the\n"
+      "resources in the containers on all tasks of the cluster: variables, queues, tables. State\n"
+      "that was not saved is lost. The tasks go on serving.\n\n"
       "  penstock reset grpc://127.0.0.1:2222\n"
       "  penstock reset grpc://127.0.0.1:2222 --container=experiment_7\n");
   const auto options = std::make_shared<Options>();
   reset->add_option("target", options->target, "grpc://HOST:PORT of the sessions' master")
       ->required();
   reset->add_option("--container", options->containers,
-                    "Drop this container; may be repeated. Default: the one without a name");
+                    "Drop this container; may be repeated. By default the default container");
   AddClientSecurityFlags(*reset);
   reset->callback([options, exit_code] { *exit_code = Reset(*options); });
 }

@@ -22,45 +22,45 @@ void RequestStop(int) { stop_requested = true; }
 void AddRunCommand(CLI::App& app, int* exit_code) {
   CLI::App* run = app.add_subcommand("run", "Start a cluster of any program on this machine");
   run->footer(
-      "The program is started once per task, with --ps_hosts, --worker_hosts, --job_name and\n"
-      "--task_index appended. When the workers have ended, so do the ps.\n\n"
+      "Starts the program once per task, with --ps_hosts, --worker_hosts, --job_name and\n"
+      "--task_index appended. When the workers have ended, ends the ps.\n\n"
       "  penstock run --ps=1 --workers=2 -- ./train --steps=1000\n\n"
-      "The libraries of --load are passed on in PENSTOCK_LOAD: every task's Server loads them.\n"
-      "So are --log_format and --log_level, in PENSTOCK_LOG_FORMAT and PENSTOCK_LOG_LEVEL. With\n"
-      "--log_format=json every line of the output is an object: what a task prints otherwise is\n"
-      "the text of an event \"output\".\n");
+      "Passes the libraries of --load on in PENSTOCK_LOAD: every task's Server loads them. Passes\n"
+      "--log_format and --log_level on in PENSTOCK_LOG_FORMAT and PENSTOCK_LOG_LEVEL. With\n"
+      "--log_format=json every line of the output is an object: other lines that a task prints\n"
+      "become the text of an event \"output\".\n");
   auto options = std::make_shared<LocalClusterOptions>();
-  run->add_option("--ps", options->num_ps, "How many parameter servers")
+  run->add_option("--ps", options->num_ps, "Number of parameter servers")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
-  run->add_option("--workers", options->num_workers, "How many workers; worker 0 is the chief")
+  run->add_option("--workers", options->num_workers, "Number of workers; worker 0 is the chief")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   run->add_option(
          "--ps_replicas", options->ps_replicas,
-         "How many processes each ps is: with 2 of them, one follows the other and takes "
-         "over when that dies, so that no update is lost. Give --restarts as well, so that "
-         "the one that died is there again")
+         "Number of processes of each ps. With 2, a follower takes over when the primary dies, so "
+         "that no update is lost. Give --restarts as well, so that the process that died is "
+         "started again")
       ->check(CLI::Range(1, 2))
       ->capture_default_str();
   run->add_option("--restarts", options->restarts_max,
-                  "How often a task that was killed is started again, all tasks together")
+                  "How many times to restart killed tasks, in total for all tasks")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   run->add_flag("--elastic", options->elastic,
-                "When a worker is killed and no restarts are left, go on with the others; for "
-                "programs that can, such as fashion_mnist --strategy=allreduce --elastic");
+                "If a worker is killed and no restarts are left, go on with the other workers. For "
+                "programs that can do so, such as fashion_mnist --strategy=allreduce --elastic");
   run->add_option("--log_dir", options->log_dir,
-                  "Write each task's output to a file here, and show worker 0's as it is");
+                  "Write each task's output to a file in this folder; print only worker 0's");
   run->add_option("--grace_seconds", options->grace_seconds,
-                  "How long tasks may take to end once asked to")
+                  "How many seconds tasks may take to end after they are asked to")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
   run->add_flag("--keep_running", options->keep_running,
-                "When the workers are done, let the ps go on serving until Ctrl-C");
+                "After the workers have ended, let the ps serve until Ctrl-C");
   run->add_option("--status_port", options->status_port,
-                  "Have worker 0 show the cluster's status page at this port. (After the --, every "
-                  "task would want the same port)")
+                  "Worker 0 serves the cluster's status page at this port. (If you gave the flag "
+                  "to the program, all tasks would try to use the same port)")
       ->check(CLI::Range(1, 65535));
   run->add_option("command", options->command, "-- then the program and its arguments")->required();
   AddLoadFlag(*run);

@@ -26,28 +26,29 @@
 namespace penstock {
 namespace {
 
-// Skips standard input. Returns at its end: when the process that started this one has ended, or
-// has closed the pipe.
+// Reads and drops standard input. Returns at its end, when the process that started this one has
+// ended or has closed the pipe.
 void ReadToTheEnd() {
   char skipped[256];
   while (read(STDIN_FILENO, skipped, sizeof(skipped)) > 0) {
   }
 }
 
-// Added to the grace period, as the time for the steps that are aborted at its end.
+// Added to the grace period: the time in which the steps that are aborted after the grace period
+// must end.
 constexpr int64_t kAbortSeconds = 5;
 constexpr char kStdinEnded[] = "standard input ended";
 
 constexpr char kFooter[] =
     "The task waits for work until SIGTERM or Ctrl-C. The cluster may also be given as JSON in\n"
     "TF_CONFIG. A client reaches it, and through it the whole cluster, at grpc://host:port.\n\n"
-    "It listens at the address that the cluster gives this task; on all interfaces, if that is\n"
-    "not this host's: a name that resolves later, or the address of a gateway. Without TLS and\n"
-    "tokens, whoever reaches the port can run graphs, which read and write files. SECURITY.md\n"
-    "tells how to make certificates, and what is trusted. For a secured task:\n\n"
+    "The task listens at its address in the cluster. If this is not an address of this host (a\n"
+    "name that resolves later, or the address of a gateway), it listens on all interfaces.\n"
+    "Without TLS and tokens, anyone who reaches the port can run graphs, which read and write\n"
+    "files. SECURITY.md says how to make certificates, and what is trusted. A secured task:\n\n"
     "  penstock server ... --tls_ca=ca.pem --tls_cert=task.pem --tls_key=task.key \\\n"
     "      --tls_client_auth --token_file=token --file_root=/data\n\n"
-    "Without:\n\n"
+    "A task that is not secured:\n\n"
     "  penstock server --job_name=ps --task_index=0 \\\n"
     "      --ps_hosts=127.0.0.1:2220 --worker_hosts=127.0.0.1:2221,127.0.0.1:2222\n";
 
@@ -57,8 +58,8 @@ struct ServeOptions {
 };
 
 // Prints a line about the server to standard output, for the process that started it. Prints
-// nothing if the log is JSON: then events such as `server_started` say the same, and supervisors
-// read both outputs as one.
+// nothing if the log is JSON: then events such as `server_started` contain the same text, and a
+// supervisor that reads both outputs together gets only JSON.
 void Print(const Server& server, const std::string& text) {
   if (CurrentLogOptions().format == LogFormat::kJson) return;
   std::printf("%s %s\n", server.task().c_str(), text.c_str());
@@ -108,8 +109,8 @@ void End(Server& server, int64_t grace_seconds) {
   server.Stop();
 }
 
-// Prints where the server can be reached, the op libraries that it has loaded, and the settings
-// that it has found for itself.
+// Prints the addresses of the server, the op libraries that it has loaded, and the settings that it
+// has determined itself.
 void Announce(const Server& server, const ServerOptions& options) {
   Print(server, StrCat("serves at ", server.target()));
   for (const OpLibrary& library : LoadedLibraries()) {
@@ -133,7 +134,7 @@ void Announce(const Server& server, const ServerOptions& options) {
 }
 
 Status Serve(const ServerOptions& options, const ServeOptions& serve) {
-  // In effect until the server has been destroyed.
+  // Declared before the server, so that the time limit applies until the server has been destroyed.
   std::optional<client::ExitDeadline> exit_deadline;
   // A shared pointer, because the thread that reads standard input cannot be woken up and may
   // outlive this function.
@@ -146,7 +147,7 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   Cancellation::Token token;
   if (!stop.cancellation().Register(
           [&](const Status&) { server->RequestShutdown("a signal asked it to"); }, &token)) {
-    return OkStatus();  // the signal has come already
+    return OkStatus();  // a signal has already asked the task to end
   }
   if (serve.until_stdin_ends) {
     RETURN_IF_ERROR(StartDetachedThread("stdin", [weak = std::weak_ptr<Server>(server)] {
@@ -179,13 +180,13 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   auto serve = std::make_shared<ServeOptions>();
   server
       ->add_option("--grace_seconds", serve->grace_seconds,
-                   "When told to end, wait up to this many seconds for clients that use the task: "
-                   "those that are told, too, finish their step and save. A second signal ends it "
-                   "at once")
+                   "When asked to end, wait up to this many seconds for the clients that use the "
+                   "task: if they are asked to end, too, they finish their step and save. A second "
+                   "signal ends the task at once")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
   server->add_flag("--until_stdin_ends", serve->until_stdin_ends,
-                   "Also end when standard input does: with the process that started this one");
+                   "Also end at the end of standard input: when the starting process ends");
   AddLoadFlag(*server);
   AddLogFlags(*server);
   server->callback([server, flags, serve, exit_code] {

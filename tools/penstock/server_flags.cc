@@ -30,17 +30,17 @@ void AddLimit(CLI::App* app, const char* name, int* limit, const char* descripti
 }
 
 void AddClusterFlags(CLI::App* app, ServerFlags* flags) {
-  app->add_option("--job_name", flags->task.job_name, "What this task is: ps or worker");
-  app->add_option("--task_index", flags->task.task_index, "Which one of them, from 0");
+  app->add_option("--job_name", flags->task.job_name, "The task's job: ps or worker");
+  app->add_option("--task_index", flags->task.task_index, "The task's index in its job, from 0");
   app->add_option("--ps_hosts", flags->task.ps_hosts, "host:port,... of the parameter servers");
   app->add_option("--worker_hosts", flags->task.worker_hosts, "host:port,... of the workers");
   app->add_option("--ps_replica_hosts", flags->task.ps_replica_hosts,
-                  "host:port,... of a second process for each parameter server, the same in all "
-                  "tasks: it follows the first one, and takes over when that dies, with all that "
-                  "was acknowledged");
+                  "host:port,... of a second process for each parameter server; the same list for "
+                  "all tasks. This follower takes over when the primary dies, with the updates of "
+                  "all answered steps");
   app->add_option("--replica_index", flags->task.replica_index,
-                  "Of a ps with --ps_replica_hosts: 0, the process at --ps_hosts, or 1, the one at "
-                  "--ps_replica_hosts")
+                  "For a ps with --ps_replica_hosts: 0 for the process at --ps_hosts, 1 for the "
+                  "one at --ps_replica_hosts")
       ->capture_default_str();
 }
 
@@ -48,30 +48,31 @@ void AddClusterFlags(CLI::App* app, ServerFlags* flags) {
 void AddAddressFlags(CLI::App* app, ServerFlags* flags) {
   app->add_option("--listen_address", flags->task.listen_address,
                   "host or host:port to listen at; by default the task's address in the cluster "
-                  "if it is this host's, else all interfaces");
+                  "if it is an address of this host, else all interfaces");
   app->add_option(
          "--protocol", flags->task.protocol,
-         "How tensors move between tasks, the same in all of them: auto (shared memory where "
-         "two tasks can have it, else gRPC), shm, grpc, or verbs (RDMA, experimental)")
+         "How tensors move between tasks; the same for all tasks: auto (shared memory between "
+         "tasks of one host, else gRPC), shm, grpc, or verbs (RDMA, experimental)")
       ->capture_default_str();
   AddVerbsFlags(*app);
   app->add_option("--status_port", flags->task.status_port,
-                  "Show a status page of the cluster, and /metrics for Prometheus, at this port, "
-                  "where the task listens; on 127.0.0.1, for this user or with the token, if it "
-                  "is secured; 0: nowhere")
+                  "Serve a status page of the cluster, and /metrics for Prometheus, at this port, "
+                  "on the host on which the task listens. A secured task serves them on 127.0.0.1 "
+                  "only, for this user or with the token. 0: no page")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
   app->add_option("--status_hosts", flags->options.status_hosts,
-                  "NAME,...: other names by which browsers and Prometheus may ask for the status "
-                  "page: those of a proxy or a Service in front of it. Addresses in numbers, "
-                  "localhost, this machine's name and the task's host in the cluster always may")
+                  "NAME,...: further host names under which browsers and Prometheus may request "
+                  "the status page, such as those of a proxy or a Service. Numeric addresses, "
+                  "localhost, this machine's name and the task's host in the cluster are always "
+                  "accepted")
       ->delimiter(',');
 }
 
 void AddSessionFlags(CLI::App* app, ServerFlags* flags) {
   app->add_option("--default_session_config", flags->options.default_session_config,
-                  "A ConfigProto in text form, which clients' configurations are merged into "
-                  "(docs/session_options.md)");
+                  "A ConfigProto in text form, into which the server merges each client's "
+                  "ConfigProto (docs/session_options.md)");
   app->add_option("--session_idle_timeout", flags->session_idle_timeout_s,
                   "Close a session when its client has had no connection for this many seconds; "
                   "0: never")
@@ -79,8 +80,8 @@ void AddSessionFlags(CLI::App* app, ServerFlags* flags) {
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
   app->add_option(
          "--stuck_after_seconds", flags->stuck_after_s,
-         "Say on standard error which steps of this task's sessions have made no progress "
-         "for this many seconds, and why, as `penstock why` does; again at twice the age. 0: never")
+         "Log the steps of this task's sessions that have made no progress for this many seconds, "
+         "and why, as `penstock why` does; again at twice the age. 0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
 }
@@ -89,15 +90,15 @@ void AddSessionFlags(CLI::App* app, ServerFlags* flags) {
 // (distributed/rpc/detection.h).
 void AddDetectionFlags(CLI::App* app, ServerOptions* options) {
   app->add_option("--heartbeat_ms", options->heartbeat_ms,
-                  "How often this task, as a master, asks the tasks of its sessions whether they "
-                  "live; 50 to 20000")
+                  "The interval at which this task, as a master, sends heartbeats to the tasks of "
+                  "its sessions; 50 to 20000")
       ->capture_default_str();
   app->add_option("--heartbeats_missed_max", options->heartbeats_missed_max,
-                  "After this many heartbeats in a row without an answer a task is lost: its steps "
-                  "end with an error that names it; 2 to 100")
+                  "A task that has not answered this many heartbeats in a row is lost: the steps "
+                  "that use it end with an error that names it; 2 to 100")
       ->capture_default_str();
   app->add_option("--keepalive_ms", options->keepalive_ms,
-                  "Probe a connection on which nothing has come for this long; 50 to 600000")
+                  "Probe a connection on which no data have arrived for this long; 50 to 600000")
       ->capture_default_str();
   app->add_option("--keepalive_timeout_ms", options->keepalive_timeout_ms,
                   "Close a connection whose probe is not answered within this time, at least "
@@ -107,14 +108,15 @@ void AddDetectionFlags(CLI::App* app, ServerOptions* options) {
 
 void AddMemoryFlags(CLI::App* app, ServerFlags* flags) {
   AddBytes(app, "--memory_limit", &flags->options.memory_limit,
-           "How many bytes of tensors the task may hold, such as 512m or 8g: what needs more fails "
-           "with RESOURCE_EXHAUSTED. By default what the machine or the control group has, less "
-           "an eighth");
+           "The maximum bytes of tensors in the task's memory, such as 512m or 8g; an op that "
+           "needs more fails with RESOURCE_EXHAUSTED. By default seven eighths of the memory of "
+           "the machine or the control group");
   AddBytes(app, "--session_memory_limit", &flags->options.session_memory_limit,
-           "How many bytes the tensors of one session may take here; by default no limit of its "
-           "own");
+           "The maximum bytes of the tensors of one session on this task; by default no limit per "
+           "session");
   AddBytes(app, "--step_memory_limit", &flags->options.step_memory_limit,
-           "How many bytes the tensors of one step may take here; by default no limit of its own");
+           "The maximum bytes of the tensors of one step on this task; by default no limit per "
+           "step");
 }
 
 void AddCalibrationFlag(CLI::App* app, ServerFlags* flags) {
@@ -122,29 +124,30 @@ void AddCalibrationFlag(CLI::App* app, ServerFlags* flags) {
   app->add_option_function<std::string>(
          "--calibration_file",
          [flags](const std::string& path) { flags->options.calibration_file = path; },
-         "Where the rates of this machine are kept, from which steps are predicted and placed. A "
-         "task that does not find them there measures them at its start, for 0.2 s. \"\": each "
-         "start measures")
+         "The file with the measured rates of this machine's CPU, which predictions and placement "
+         "use. If there is no usable file, the task measures the rates when it starts, for 0.2 s, "
+         "and writes the file. \"\": measure at each start")
       ->default_str(*flags->options.calibration_file);
 }
 
-// Adds the flags that bound what clients may do.
+// Adds the flags that limit clients.
 void AddClientFlags(CLI::App* app, ServerFlags* flags) {
   app->add_option("--insecure_client_address", flags->options.insecure_client_address,
-                  "localhost:PORT: also listen there, without TLS and tokens, for processes of "
-                  "this user: clients that know neither, such as TensorFlow's");
+                  "localhost:PORT: also listen there without TLS and tokens, for processes of this "
+                  "user whose clients support neither, such as TensorFlow's");
   AddLimit(app, "--max_sessions_per_client", &flags->options.max_sessions_per_client,
-           "How many sessions a client, by its certificate or host, may have here; 0: no limit");
+           "The maximum number of sessions of one client (identified by its certificate or host) "
+           "with this task; 0: no limit");
   AddLimit(app, "--max_steps_in_flight", &flags->options.max_steps_in_flight,
-           "How many steps of one session may run at a time; 0: no limit");
+           "The maximum number of concurrent steps of one session; 0: no limit");
   app->add_option_function<uint64_t>(
          "--max_message_bytes",
          [flags](const uint64_t& value) {
            flags->options.max_message_bytes = static_cast<int>(value);
          },
-         "How long a request to this task may be, such as 64m: graphs and feeds of clients, and "
-         "what other tasks ask for. Answers to this task's own calls, such as tensors that it "
-         "gets over gRPC, are not meant. By default no limit")
+         "The maximum size of a request to this task, such as 64m: graphs and feeds of clients, "
+         "and requests of other tasks. Does not apply to the responses to this task's own calls, "
+         "such as tensors that it receives over gRPC. By default no limit")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::Range(kMessageBytesLeast, uint64_t{0x7fffffff}))
       ->type_name("BYTES");

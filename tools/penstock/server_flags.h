@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ServerFlags: the flags of `penstock server` that describe the task and its Server. Those that say
-// when the process ends are in server_command.cc.
+// ServerFlags: the flags of `penstock server` that describe the task and its Server. The flags that
+// say when the process ends are in server_command.cc.
 //
 //   ServerFlags flags;
 //   flags.AddTo(&app);  // in the order of --help; parsing sets the fields
@@ -26,7 +26,7 @@ namespace penstock {
 
 struct ServerFlags {
   ClusterFlags task;
-  // Without `task`, and without the times below, which flags give in seconds.
+  // The options that flags set directly. Options() adds the task, and the times below.
   ServerOptions options;
   int64_t session_idle_timeout_s = 3600;
   int64_t stuck_after_s = 60;

@@ -39,7 +39,7 @@ StatusOr<std::vector<TaskAtAddress>> TasksToEnd(const Options& options) {
     tasks.push_back({task.name(), task.address()});
     if (!task.has_other_replica()) continue;
     const wire::ClusterTask& other = task.other_replica();
-    // A task that has ended already need not be asked.
+    // Leaves out tasks that do not answer, such as those that have ended already.
     if (!other.has_error()) tasks.push_back({other.name(), other.address()});
   }
   return tasks;
@@ -104,16 +104,16 @@ int Shutdown(const Options& options) {
 void AddShutdownCommand(CLI::App& app, int* exit_code) {
   CLI::App* shutdown = app.add_subcommand("shutdown", "End the tasks of a cluster in good order");
   shutdown->footer(
-      "Tells every task of the cluster to end, as SIGTERM does: none takes new sessions, workers\n"
-      "that train finish their step and save, servers stay until the sessions that use them are\n"
-      "closed, at most for their --grace_seconds. Then waits until nothing listens at their\n"
+      "Asks every task of the cluster to end, as SIGTERM does: tasks refuse new sessions, workers\n"
+      "that train finish their step and save, and servers wait until the sessions that use them\n"
+      "are closed, at most for their --grace_seconds. Then waits until no process listens at the\n"
       "addresses. Exit code 1 if a task was not reached or still serves.\n\n"
       "  penstock shutdown grpc://127.0.0.1:2222\n"
       "  penstock shutdown grpc://127.0.0.1:2222 --one_task --reason='host goes into repair'\n");
   const auto options = std::make_shared<Options>();
   shutdown->add_option("target", options->target, "grpc://HOST:PORT of any task of the cluster")
       ->required();
-  shutdown->add_flag("--one_task", options->one_task, "End the task at the address alone");
+  shutdown->add_flag("--one_task", options->one_task, "End only the task at the address");
   shutdown->add_option("--reason", options->reason, "What the tasks print when they end")
       ->capture_default_str();
   shutdown

@@ -31,8 +31,8 @@ int CodeOf(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ? 2 : code;
 }
 
-// While an object of this class exists, the terminal passes on each key as it is pressed. Has no
-// effect if standard input is no terminal.
+// While an object of this class exists, the terminal passes each pressed key to the program at
+// once. Has no effect if standard input is not a terminal.
 class Keys {
  public:
   Keys() : terminal_(tcgetattr(STDIN_FILENO, &before_) == 0) {
@@ -47,8 +47,8 @@ class Keys {
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
 
-  // Waits for `ms`, or until q is pressed or `stop` is requested. Returns whether the command shall
-  // end.
+  // Waits for `ms` milliseconds, or until the user presses q or `stop` is requested. Returns true
+  // in the latter two cases, in which the command has to end.
   bool Ends(int64_t ms, const client::StopSignal& stop) const {
     constexpr int64_t kLookMs = 100;
     for (int64_t waited = 0; waited < ms; waited += kLookMs) {
@@ -76,7 +76,7 @@ int Top(const std::string& target, double interval_seconds) {
     const auto report = AskCluster(target);
     if (!report.ok() && !answered) return CodeOf(report.status());
     answered = true;
-    // Go on after an error: this task has answered before, and may be restarting.
+    // Goes on after an error: the task has answered before, and may be restarting.
     const std::string text =
         report.ok() ? StatusText(*report) : StrCat(report.status().message(), "\n");
     std::printf("%s%s\n  every %g s; q ends\n", clear, text.c_str(), interval_seconds);
@@ -90,17 +90,17 @@ int Top(const std::string& target, double interval_seconds) {
 void AddStatusCommand(CLI::App& app, int* exit_code) {
   CLI::App* status = app.add_subcommand("status", "The tasks, sessions and steps of a cluster");
   status->footer(
-      "Asks the task at the address, and through it every task of its cluster: which are alive,\n"
-      "since when, how much memory they use; the sessions with their age and steps; queues, the\n"
-      "largest variables, and what the tasks have sent each other. steps/s is of the last 5 to 10 "
-      "s.\nA task that does not answer within 1.5 s is shown as such.\n\n"
+      "Asks the task at the address, and through it every task of its cluster. Prints which tasks\n"
+      "run, since when, and how much memory they use; the sessions with their age and steps;\n"
+      "queues, the largest variables, and the traffic between tasks. steps/s is the mean of the\n"
+      "last 5 to 10 s. A task that does not answer within 1.5 s is marked.\n\n"
       "  penstock status grpc://127.0.0.1:2222\n"
       "  penstock status grpc://127.0.0.1:2222 --json | jq '.task[] | {name, error}'\n");
   const auto target = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
   status->add_option("target", *target, kTarget)->required();
   status->add_flag("--json", *json,
-                   "One line of JSON with all that is known; 64-bit numbers are strings");
+                   "Print the complete report as one line of JSON; 64-bit numbers are strings");
   AddClientSecurityFlags(*status);
   status->callback([target, json, exit_code] {
     const auto report = AskCluster(*target);
@@ -115,10 +115,9 @@ void AddStatsCommand(CLI::App& app, int* exit_code) {
   CLI::App* stats = app.add_subcommand("stats", "The memory of tensors: in use, peak, limits");
   stats->footer(
       "Asks the task at the address, and through it every task of its cluster, for the statistics\n"
-      "of its allocators and for what each session holds there. A session counts tensors above\n"
-      "32 KiB that its kernels made, variables included; what arrived from clients and other "
-      "tasks\n"
-      "counts for the device only. `penstock cost` tells what steps are predicted to take.\n\n"
+      "of its allocators and for the memory of each session there. The memory of a session\n"
+      "includes tensors above 32 KiB that its kernels made, also variables. Tensors from clients\n"
+      "and other tasks count for the device only. `penstock cost` predicts the memory of steps.\n\n"
       "  penstock stats grpc://127.0.0.1:2222\n"
       "  penstock status grpc://127.0.0.1:2222 --json | jq '.task[].report.allocator'\n");
   const auto target = std::make_shared<std::string>();
@@ -132,9 +131,9 @@ void AddStatsCommand(CLI::App& app, int* exit_code) {
 }
 
 void AddTopCommand(CLI::App& app, int* exit_code) {
-  CLI::App* top = app.add_subcommand("top", "`penstock status`, again and again");
+  CLI::App* top = app.add_subcommand("top", "`penstock status`, refreshed until it is ended");
   top->footer(
-      "Shows what `penstock status` does and refreshes it; q or Ctrl-C ends it.\n\n"
+      "Shows the output of `penstock status` and refreshes it; q or Ctrl-C ends it.\n\n"
       "  penstock top grpc://127.0.0.1:2222 --interval=1\n");
   struct Options {
     std::string target;
@@ -143,10 +142,10 @@ void AddTopCommand(CLI::App& app, int* exit_code) {
   };
   const auto options = std::make_shared<Options>();
   top->add_option("target", options->target, kTarget)->required();
-  top->add_option("--interval", options->interval_seconds, "Seconds between two looks")
+  top->add_option("--interval", options->interval_seconds, "Seconds between two refreshes")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86'400.0));
-  top->add_flag("--once", options->once, "Look once and end, as `penstock status` does");
+  top->add_flag("--once", options->once, "Print once and end, as `penstock status` does");
   AddClientSecurityFlags(*top);
   top->callback([options, exit_code] {
     if (!options->once) {

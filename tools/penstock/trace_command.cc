@@ -46,25 +46,24 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
       app.add_subcommand("trace", "What the next steps of a running cluster spend their time on");
   trace->footer(
       "Attaches to the cluster of the task at the address: each task that is a master traces the\n"
-      "next --steps steps of its sessions, whichever client runs them. A step that is traced "
-      "takes\n"
-      "some microseconds per node longer; others go on as ever. Prints the ten most expensive\n"
-      "things and the critical path of the median step. --out writes all steps as one time line,\n"
-      "for https://ui.perfetto.dev. Clocks are aligned by the heartbeats; how well is printed.\n"
-      "Not traced: partial runs. A trace ends early when nothing runs for 3 s.\n\n"
+      "next --steps steps of its sessions, from any client. A traced step takes some microseconds\n"
+      "per node longer; other steps run as usual. Prints the ten most expensive nodes and\n"
+      "transfers, and the critical path of the median step. --out writes all steps as one\n"
+      "timeline, for https://ui.perfetto.dev. Heartbeats align the tasks' clocks; prints the\n"
+      "error bound. Partial runs are not traced. A trace ends early when no step runs for 3 s.\n\n"
       "  penstock trace grpc://127.0.0.1:2222 --steps=20 --out=/tmp/steps.json\n");
   auto flags = std::make_shared<TraceFlags>();
   trace->add_option("target", flags->target, "grpc://HOST:PORT of any task of the cluster")
       ->required();
-  trace->add_option("--steps", flags->steps, "Steps of each master")
+  trace->add_option("--steps", flags->steps, "Number of steps of each master")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000));
   trace
       ->add_option("--timeout", flags->timeout_seconds,
-                   "Seconds to wait for the steps; those that ended until then are shown")
+                   "Seconds to wait for the steps; then show the steps that have ended")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 3'600.0));
-  trace->add_option("--out", flags->out, "Write the time line into this file");
+  trace->add_option("--out", flags->out, "Write the timeline into this file");
   AddClientSecurityFlags(*trace);
   trace->callback([flags, exit_code] { *exit_code = ExitCodeOf(Trace(*flags)); });
 }

@@ -34,8 +34,8 @@ std::string Versions() {
 }  // namespace
 
 void AddVersionCommand(CLI::App& app, int* exit_code) {
-  app.set_version_flag("--version", Versions, "Print the version and what was built in");
-  CLI::App* version = app.add_subcommand("version", "Print the version and what was built in");
+  app.set_version_flag("--version", Versions, "Print the version, compiler and libraries");
+  CLI::App* version = app.add_subcommand("version", "Print the version, compiler and libraries");
   version->callback([] { std::printf("%s\n", Versions().c_str()); });
 }
 

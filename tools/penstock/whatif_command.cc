@@ -62,8 +62,8 @@ bool IsBesideAnother(const Node& node) {
 }
 
 // Assigns variables to the parameter servers in turn, as programs do (client/device_setter.h), and
-// everything else to the worker. Ignores the graph's requested devices, which are for another
-// cluster. Colocated nodes go to the device of their group.
+// all other nodes to the worker. Ignores the devices that the graph requests, which belong to
+// another cluster. Colocated nodes go to the device of their group.
 void SpreadVariables(int ps, Graph* graph) {
   const auto setter =
       client::ReplicaDeviceSetter({.ps_tasks = ps, .worker_device = CpuOf("worker", 0)});
@@ -149,36 +149,35 @@ Status RunWhatIf(const WhatIfFlags& flags) {
 
 void AddWhatIfCommand(CLI::App& app, int* exit_code) {
   CLI::App* whatif =
-      app.add_subcommand("whatif", "Predict training on a cluster that one does not have");
+      app.add_subcommand("whatif", "Predict training on a hypothetical cluster");
   whatif->footer(
       "Takes the graph of one worker, spreads its variables over --ps parameter servers in turn,\n"
-      "and simulates --workers workers that train at the same time, each by itself. Times of "
-      "nodes\n"
-      "come from --costs, which `penstock cost --save` has measured on a cluster that one has, or\n"
-      "are estimated from shapes. The network is as fast as --net says in each direction of each\n"
-      "task; computing for messages is not predicted, and counts where they are many or large.\n\n"
+      "and simulates --workers workers that train asynchronously. Times of nodes come from\n"
+      "--costs (measured by `penstock cost --save` on an existing cluster) or are estimated.\n"
+      "Each task can send, and can receive, with the bandwidth --net. The prediction does not\n"
+      "include the CPU time of sending messages, which matters if messages are many or large.\n\n"
       "  penstock cost grpc://127.0.0.1:2222 --save=costs.json\n"
       "  penstock whatif model.pb --target=train --costs=costs.json --ps=4 --workers=16 "
       "--net=25g\n");
   auto flags = std::make_shared<WhatIfFlags>();
   whatif->add_option("file", flags->path, "A GraphDef, binary or text")->required();
   flags->compile.AddStepTo(*whatif);
-  whatif->add_option("--ps", flags->ps, "Parameter servers")
+  whatif->add_option("--ps", flags->ps, "Number of parameter servers")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  whatif->add_option("--workers", flags->workers, "Workers")
+  whatif->add_option("--workers", flags->workers, "Number of workers")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  whatif->add_option("--net", flags->net, "Bits per second of a task's network: 25g, 100m")
+  whatif->add_option("--net", flags->net, "Bandwidth of a task, in bits per second: 25g, 100m")
       ->capture_default_str();
-  whatif->add_option("--latency_us", flags->latency_us, "Microseconds that a message takes")
+  whatif->add_option("--latency_us", flags->latency_us, "Latency of a message, in microseconds")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e9));
-  whatif->add_option("--lanes", flags->lanes, "Nodes that a CPU runs at once")
+  whatif->add_option("--lanes", flags->lanes, "Number of nodes that a CPU runs at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   whatif->add_option("--costs", flags->costs,
-                     "Measured costs, as `penstock cost --save` wrote them");
+                     "Read measured costs, a file of `penstock cost --save`");
   AddLoadFlag(*whatif);
   whatif->callback([flags, exit_code] { *exit_code = ExitCodeOf(RunWhatIf(*flags)); });
 }

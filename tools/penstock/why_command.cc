@@ -17,11 +17,11 @@ void AddWhyCommand(CLI::App& app, int* exit_code) {
   CLI::App* why = app.add_subcommand("why", "Why a cluster is stuck: what waits for what");
   why->footer(
       "Asks the task at the address, and through it every task of its cluster, which nodes of\n"
-      "running steps wait, for which queue, tensor or lock, since when, and who could end that.\n"
-      "First come the culprits: tasks that do not answer or cannot reach each other, variables\n"
-      "that nobody initialises, queues that nobody fills, steps that wait for each other, loops\n"
-      "without an end, checkpoints that cannot be written. Below stands what follows from them.\n"
-      "Nothing is changed in the cluster. A step is described when it has run for a second.\n\n"
+      "running steps wait, for which queue, tensor or lock, since when, and which task or client\n"
+      "could end the wait. Lists the causes first: tasks that do not answer or cannot reach each\n"
+      "other, variables that no client initialises, queues that no step fills, steps that wait\n"
+      "for each other, loops without an end, checkpoints that cannot be written. Then lists the\n"
+      "consequences. Changes nothing in the cluster. Describes steps that have run for 1 s.\n\n"
       "  penstock why grpc://127.0.0.1:2222\n");
   struct Options {
     std::string target;
@@ -37,7 +37,7 @@ void AddWhyCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{60'000}));
   why->add_option("--timeout_ms", options->timeout_ms,
-                  "A task that does not answer for this long is called silent")
+                  "Report a task as silent if it does not answer for this long")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{600'000}));
   why->add_option("--steps", options->steps, "The maximum number of steps to describe")

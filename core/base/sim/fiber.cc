@@ -92,7 +92,8 @@ void Fiber::Start(absl::AnyInvocable<void() &&> body) {
   inside_.uc_stack.ss_sp = stack_;
   inside_.uc_stack.ss_size = kStackBytes;
   inside_.uc_link = nullptr;
-  // The last body never returned from its first function: the sanitizer's call stack starts anew.
+  // The previous body never returned from Enter, so ThreadSanitizer's record of its call stack is
+  // not empty. Start with a new record.
   DestroyTsanFiber(std::exchange(tsan_inside_, MakeTsanFiber()));
   // makecontext passes only ints, so the pointer is passed in two halves.
   const auto self = reinterpret_cast<uintptr_t>(this);

@@ -7,8 +7,8 @@
 //   fiber.Resume();  // returns at Suspend
 //   fiber.Resume();  // returns at the end
 //
-// Used by one thread only. A fiber may be started again after its end. Destroying a fiber that has
-// not ended frees its stack without destroying the objects on it.
+// Only one thread may use a fiber. A fiber may be started again after its end. Destroying a fiber
+// that has not ended frees its stack without destroying the objects on it.
 #pragma once
 
 #include <ucontext.h>
@@ -21,7 +21,7 @@ namespace penstock {
 
 class Fiber {
  public:
-  // Address space; the system provides memory for it only as the stack grows.
+  // The reserved address space of a stack; the system provides memory only as the stack grows.
   static constexpr size_t kStackBytes = 1 << 20;
 
   Fiber();
@@ -45,12 +45,12 @@ class Fiber {
   absl::AnyInvocable<void() &&> body_;
   bool ended_ = true;
   ucontext_t inside_, outside_;
-  // For AddressSanitizer, which must be told of every switch between stacks.
+  // Arguments of AddressSanitizer's functions, which the code calls at every switch of stacks.
   void* fake_inside_ = nullptr;
   void* fake_outside_ = nullptr;
   const void* outside_stack_ = nullptr;
   size_t outside_bytes_ = 0;
-  // For ThreadSanitizer, which must be told which stack runs. Null in other builds.
+  // ThreadSanitizer's names of the two stacks; null in builds without it.
   void* tsan_inside_ = nullptr;
   void* tsan_outside_ = nullptr;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimEnv: the Env of a SimScheduler. Its clock is the scheduler's, its random numbers follow from
-// the scheduler's seed, its files are another Env's.
+// SimEnv: the Env of a simulation. It has the clock of a SimScheduler, random numbers from the
+// scheduler's seed, and the files of another Env.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class SimEnv final : public ForwardingEnv {
   SimEnv(SimScheduler& scheduler, Env& files) : ForwardingEnv(files), scheduler_(scheduler) {}
 
   int64_t NowNanos() override { return scheduler_.now_ns(); }
-  // Starts at 2020-01-01.
+  // Returns the simulated wall time, which starts at 2020-01-01.
   int64_t WallMicros() override { return kWallStartMicros + scheduler_.now_ns() / 1'000; }
   void SleepForNanos(int64_t nanos) override { scheduler_.SleepUntil(scheduler_.now_ns() + nanos); }
   uint64_t RandomU64() override { return scheduler_.Random(); }

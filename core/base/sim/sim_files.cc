@@ -69,7 +69,8 @@ void SimFiles::PassTime() {
                         static_cast<int64_t>(RandomBelow(kOperationNanosMax)));
 }
 
-// Lets time pass, then perhaps returns an injected error (FailUntil) and sets `*torn` if not null.
+// Advances the simulated time. Then, at random (FailUntil), returns an injected error and sets
+// `*torn`, if `torn` is not null.
 Status SimFiles::PassTimeOrFail(const char* what, const std::string& path, bool* torn) {
   PassTime();
   if (scheduler_.now_ns() >= fail_until_ns_ || RandomBelow(fail_one_in_) != 0) return OkStatus();
@@ -195,9 +196,9 @@ Status SimFiles::SyncDirectory(const std::string& path) {
   RETURN_IF_ERROR(PassTimeOrFail("sync directory", path));
   std::vector<Change> left;
   for (Change& change : changes_) {
-    const bool here = DirectoryOf(change.path) == path ||
-                      (!change.from.empty() && DirectoryOf(change.from) == path);
-    if (here) {
+    const bool in_directory = DirectoryOf(change.path) == path ||
+                              (!change.from.empty() && DirectoryOf(change.from) == path);
+    if (in_directory) {
       Apply(change, &durable_);
     } else {
       left.push_back(std::move(change));

@@ -2,14 +2,14 @@
 //
 // SimFiles: a disk in memory that can lose its power. Unsynced changes are then lost or kept in
 // part, as the seed decides:
-//   - each file keeps its bytes up to its last Sync and a random number of the bytes after them;
-//     those after the last Sync may be zeros;
-//   - of the renames, removals and new names since the last SyncDirectory, the first few are
-//     kept.
+//   - each file keeps the bytes written before its last Sync, and a random number of those written
+//     after it; the latter may be replaced by zeros;
+//   - of the renames, removals and new names since the last SyncDirectory, the first few are kept,
+//     a random number.
 // Directories themselves are never lost.
 //
-// Operations take a little simulated time, so that faults can occur between them. They can be made
-// to fail. One thread uses it, in SimScheduler::Run; the callers hold no mutex.
+// Operations take a little simulated time, so that faults can occur between them. FailUntil makes
+// operations fail. All calls are made in SimScheduler::Run, on one thread; callers hold no mutex.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,15 @@ class SimFiles {
 
   explicit SimFiles(SimScheduler& scheduler) : scheduler_(scheduler) {}
 
-  // Makes one in `one_in` of the operations that change something fail, until the clock reaches
-  // `until_ns`. Failed writes may be torn.
+  // Until the clock reaches `until_ns`, makes on average one in `one_in` of the operations that
+  // change files fail. A write that fails may write a part of its data.
   void FailUntil(int64_t until_ns, int one_in) { fail_until_ns_ = until_ns, fail_one_in_ = one_in; }
   int64_t injected_errors() const { return injected_errors_; }
-  // Loses or keeps the unsynced changes, as said above. Files that are open cannot be used
-  // afterwards. Ends the failures of FailUntil.
+  // Simulates a loss of power: drops or keeps unsynced changes, as the class comment says. Files
+  // that are open cannot be used afterwards. Ends the failures of FailUntil.
   void LosePower();
-  // Flips a bit of a file that the seed chooses among the files whose name contains `part`. Returns
-  // the file's name, or "" if there is none.
+  // Flips a random bit in a random file whose name contains `part`. Returns the file's name, or ""
+  // if there is no such file.
   std::string FlipBit(const std::string& part);
 
   // The operations of Env.
@@ -59,8 +59,8 @@ class SimFiles {
     size_t synced = 0;  // bytes that have been synced
     bool lost = false;  // the power was lost while the file was open
   };
-  // A change of names that may not be durable yet: afterwards `path` names `node`, or nothing if
-  // `node` is null; `from`, if not empty, names nothing.
+  // A change of names that may not be durable yet. It makes `path` name `node`, or removes the name
+  // `path` if `node` is null, and removes the name `from` if it is not empty.
   struct Change {
     std::string path, from;
     std::shared_ptr<Node> node;

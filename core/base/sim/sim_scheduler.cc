@@ -85,8 +85,8 @@ void SimScheduler::State::Wake(Routine* routine, bool in_time) {
   ready.push_back({.routine = routine});
 }
 
-// Wakes the routines, and makes the closures of ScheduleAt ready, whose time has come. If nothing
-// is ready, advances the clock to the next such time first.
+// If nothing is ready, advances the clock to the next timer. Then wakes the routines whose deadline
+// has passed, and makes the closures of ScheduleAt ready whose time has come.
 void SimScheduler::State::FireTimers() {
   if (ready.empty() && !timers.empty()) now_ns = timers.begin()->first.first;
   while (!timers.empty() && timers.begin()->first.first <= now_ns) {
@@ -132,8 +132,8 @@ SimScheduler::SimScheduler(const Options& options)
     : options_(options), state_(std::make_unique<State>(options.seed)) {}
 
 SimScheduler::~SimScheduler() {
-  // Kept for ever: a closure that waits for ever cannot be destroyed, because it holds
-  // continuations that were not called.
+  // The state is never destroyed: a closure that still waits cannot be destroyed, because it holds
+  // Dones that were not called.
   static auto& kept = *new std::vector<std::unique_ptr<State>>;
   if (state_->failed) kept.push_back(std::move(state_));
 }

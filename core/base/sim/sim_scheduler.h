@@ -26,18 +26,18 @@ class SimScheduler final : public Scheduler {
  public:
   struct Options {
     uint64_t seed = 0;
-    int num_threads = 2;  // returned by num_threads()
+    int num_threads = 2;  // the value that num_threads() returns; all closures run on one thread
     // The simulated time after which a run counts as hung.
     int64_t limit_ns = int64_t{3600} * 1'000'000'000;
   };
   explicit SimScheduler(const Options& options);
   ~SimScheduler() override;
 
-  // Runs `body` and all closures that it starts to their end. An error lists every wait:
-  //   Internal          nothing is left to run, and no deadline is left to come
-  //   DeadlineExceeded  the time limit was passed
-  // After an error, waiting closures are never resumed and their objects are not destroyed: do not
-  // use these objects.
+  // Runs `body` and all closures that it starts, until all have ended. Errors list all waits:
+  //   Internal          no closure can run, and no wait has a deadline (a deadlock)
+  //   DeadlineExceeded  the simulated time has passed Options::limit_ns
+  // After an error, waiting closures are never resumed, and the objects on their stacks are not
+  // destroyed: do not use these objects.
   Status Run(Closure body);
   // Makes Run return OK at the next wait. Closures that still wait are never resumed, as after an
   // error.

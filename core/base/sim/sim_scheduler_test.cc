@@ -21,7 +21,8 @@ using testing::HasSubstr;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// Returns the order of turns when each of five threads takes three turns and yields after each.
+// Starts five threads, each of which records its number three times and yields after each time.
+// Returns the recorded numbers.
 std::string Turns(uint64_t seed) {
   SimScheduler scheduler({.seed = seed});
   std::string turns;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eventually: a test's wait for what other threads or processes do on the real clock.
+// Eventually: lets a test wait for a condition that other threads or processes make true, on the
+// real clock.
 //
 //   EXPECT_TRUE(Eventually([&] { return end.taken() == 2; }));
 #pragma once
@@ -9,8 +10,8 @@
 
 namespace penstock {
 
-// Polls `holds` every 10 ms until it returns true. Returns false if it has not within half a
-// minute.
+// Polls `holds` every 10 ms until it returns true. Returns false if it still returns false after 30
+// seconds.
 template <class Holds>
 [[nodiscard]] bool Eventually(Holds holds) {
   for (int i = 0; i < 3'000; ++i) {

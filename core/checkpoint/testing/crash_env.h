@@ -3,7 +3,7 @@
 // CrashEnv: files in memory that behave like a disk of a machine that loses power, for tests.
 //
 // A crash may lose everything that was not synced: contents written without Sync, and new names
-// without SyncDirectory. After the operation that CrashAt names, every further one fails, as if the
+// without SyncDirectory. From the operation that CrashAt names, every operation fails, as if the
 // process were gone; Restart then produces a state of the disk that a new process may find. Not
 // thread-safe.
 #pragma once

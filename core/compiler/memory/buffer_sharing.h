@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharingOf: tells whether an output of a node has memory of its own, or uses the memory of an
+// SharingOf: returns whether an output of a node has memory of its own, or uses the memory of an
 // input, a variable or a constant.
 #pragma once
 
@@ -12,11 +12,11 @@ struct Sharing {
   enum class Kind {
     kNew,   // memory of its own
     kView,  // the memory of input `input`, unchanged
-    // Writes into the memory of input `input` (-1: of any input), if nothing else needs that
-    // memory, and type and size are the same; else into memory of its own.
+    // The kernel writes the output into the memory of input `input` (-1: any input) if nothing else
+    // needs that memory, and type and size are the same; else into new memory.
     kReuses,
-    kState,         // a view of, or a reference to, the variable of input `input`: no memory
-    kOutlivesStep,  // lives longer than the step: constants, handles
+    kState,         // a view of, or a reference to, the variable of input `input`: no new memory
+    kOutlivesStep,  // memory that lives longer than the step: constants, handles
   };
   Kind kind = Kind::kNew;
   int input = 0;

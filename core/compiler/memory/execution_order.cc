@@ -14,7 +14,7 @@ namespace {
 // Equal to the constant in core/runtime/executable.cc.
 constexpr double kExpensiveNanos = 4'000;
 
-// Counts, for each node, the inputs and control inputs that have not run yet.
+// Counts, for each node, the data and control inputs whose nodes have not run yet.
 class PendingInputs {
  public:
   explicit PendingInputs(const Graph& graph) : left_(graph.max_id()) {
@@ -56,7 +56,7 @@ Node* TakeLast(std::vector<Node*>* nodes) {
   return last;
 }
 
-// Says which of the ready nodes a greedy order takes.
+// How a greedy order chooses among the ready nodes.
 enum class GreedyRule {
   kFreesFirst,   // a node that frees memory, else the first in the known order
   kLeastMemory,  // the node that takes the least memory
@@ -83,7 +83,7 @@ std::vector<Node*> GreedyOrder(const MemoryModel& model, const Graph& graph,
     auto best = ready.begin();
     auto least = cost(*best);
     for (auto it = best + 1; it != ready.end(); ++it) {
-      if (auto its = cost(*it); its < least) std::tie(best, least) = std::pair(it, its);
+      if (auto value = cost(*it); value < least) std::tie(best, least) = std::pair(it, value);
     }
     Node* const node = *best;
     ready.erase(best);
@@ -94,7 +94,7 @@ std::vector<Node*> GreedyOrder(const MemoryModel& model, const Graph& graph,
   return order;
 }
 
-// Sorts nodes that wait for nothing: the nodes with which the executor begins come first.
+// Sorts nodes without inputs into the order in which the executor starts them.
 void SortByUrgency(const std::vector<double>& urgency, std::vector<Node*>* roots) {
   const auto of = [&](const Node* node) {
     const auto id = static_cast<size_t>(node->id());
@@ -129,8 +129,8 @@ StatusOr<std::vector<Node*>> ExecutorOrder(const Graph& graph, const CostTable& 
   PendingInputs pending(graph);
   std::vector<Node*> roots, other_tasks, cheap, costly, order;
   const auto add = [&](Node* node) {
-    const bool here = node->assigned_device().starts_with(client_task);
-    (!here ? other_tasks : expensive[node->id()] ? costly : cheap).push_back(node);
+    const bool on_client_task = node->assigned_device().starts_with(client_task);
+    (!on_client_task ? other_tasks : expensive[node->id()] ? costly : cheap).push_back(node);
   };
   for (Node* node : topological) {
     if (pending.IsReady(*node)) roots.push_back(node);
@@ -151,14 +151,14 @@ std::vector<Node*> LowPeakOrder(const MemoryModel& model, const Graph& graph,
                                 const std::vector<Node*>& known, const std::vector<bool>& ordered,
                                 double limit) {
   std::vector<Node*> best = known;
-  const auto worth = [&](const std::vector<Node*>& order) {
+  const auto cost_of = [&](const std::vector<Node*>& order) {
     const MemoryProfile profile = model.Profile(order);
     return std::pair(profile.Excess(limit), PeakOf(profile));
   };
-  auto least = worth(best);
+  auto least = cost_of(best);
   for (const GreedyRule greed : {GreedyRule::kFreesFirst, GreedyRule::kLeastMemory}) {
     std::vector<Node*> order = GreedyOrder(model, graph, known, ordered, greed);
-    if (auto its = worth(order); its < least) std::tie(best, least) = std::pair(order, its);
+    if (auto value = cost_of(order); value < least) std::tie(best, least) = std::pair(order, value);
   }
   return best;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MemoryModel: predicts the memory that a placed step takes on each device while its nodes run in a
-// given order. Transformations of the graph are judged by this prediction.
+// given order. MemoryPlan judges changes of the graph by this prediction.
 //
 // An output takes memory from the start of its node until the last node that reads the output has
 // ended, unless it shares the memory of another output (buffer_sharing.h). A tensor from another
-// task takes memory as soon as it is computed there. An update copies the variable's value if a
-// snapshot of the value is still to be read. Not counted: memory that a kernel takes only while it
-// runs, the keys of tensors, and the contents of strings. A loop counts as one iteration, and a
-// branch as taken.
+// task takes memory on the receiving device as soon as the other task has computed it. An update of
+// a variable copies the value if a node has still to read a snapshot of it. Not counted: memory
+// that a kernel takes only while it runs, names of tensors in messages, and the contents of
+// strings. The model assumes one iteration of each loop, and that every branch is taken.
 #pragma once
 
 #include <string>
@@ -20,21 +20,21 @@
 
 namespace penstock {
 
-// Returns the bytes that the allocator takes for a tensor of `bytes` bytes: whole pages above 32
-// KiB.
+// Returns the bytes that the allocator takes for a tensor of `bytes` bytes: above 32 KiB, it rounds
+// up to whole pages.
 double AllocatedBytes(double bytes);
 
 struct MemoryProfile {
   // A buffer that lives from the position of the node that makes it to the position of the last
   // node that needs it.
   struct Buffer {
-    Endpoint value;  // the output for which it was allocated
+    Endpoint value;  // the output for which the buffer was allocated
     int device = 0;
     double bytes = 0;
-    int begin = 0, end = 0;  // positions; `end` is the number of nodes if the buffer outlives them
-    bool received = false;   // true if it comes from another task
-    bool counted = true;     // false: variables, constants and feeds
-    std::vector<Endpoint> values = {};  // all outputs that it has held, in the order of their nodes
+    int begin = 0, end = 0;  // positions; `end` is the number of nodes if the buffer outlives all
+    bool received = false;   // true if the tensor comes from another task
+    bool counted = true;     // false for variables, constants and feeds
+    std::vector<Endpoint> values = {};  // all outputs that the buffer has held, in order of nodes
   };
   struct Device {
     double peak_bytes = 0;       // peak bytes of the step's tensors
@@ -51,22 +51,23 @@ struct MemoryProfile {
   };
   std::vector<Device> devices;  // indexed as MemoryModel::devices()
   std::vector<Buffer> buffers;  // in the order in which the nodes make them
-  std::vector<Update> updates;  // in order
+  std::vector<Update> updates;  // in the order in which the nodes run
 
-  // Returns by how much, and for how long, devices exceed `limit`: the sum of bytes times
-  // positions. 0 if the step fits.
+  // Returns by how much, and for how long, devices exceed `limit`: the sum, over devices and
+  // positions, of the bytes above the limit. 0 if the step fits.
   double Excess(double limit) const;
 };
 
 class MemoryModel {
  public:
-  // Takes the sizes of outputs from `costs`, which has estimates for the graph. Borrows the graph.
+  // Takes the sizes of outputs from `costs`. Borrows the graph. REQUIRES: `costs` has estimates for
+  // the graph.
   MemoryModel(const Graph& graph, const CostTable& costs);
 
-  // Gives the outputs of `copy`, which was added after construction, the sizes of the outputs of
-  // `node`.
+  // Adds a node that was added to the graph after construction; its outputs have the sizes of those
+  // of `node`.
   void AddCopy(const Node& copy, const Node& node);
-  // Gives the only output of a node that was added after construction its size.
+  // Adds a node that was added to the graph after construction; its only output has `bytes` bytes.
   void AddNode(const Node& node, double bytes);
 
   // Returns the bytes that the allocator reserves for the value.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/memory/memory_model.h"
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -9,7 +9,7 @@ namespace {
 
 // A graph whose nodes run in the order in which they are added, on kWorker unless another device is
 // given.
-struct Step : World {
+struct Step : TestProgram {
   Node* Run(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
             double bytes, const std::string& device = kWorker, const Attrs& attrs = {}) {
     Node* const node = Add(name, op, std::move(inputs), {.attrs = attrs});

@@ -14,7 +14,8 @@ namespace {
 // Limits the search to about a second.
 constexpr int64_t kVisitsMax = 5'000'000;
 
-// Return whether the plan has added the node to swap a tensor in, or out.
+// Return whether the node is one that the plan added to read a tensor from a file (swap in), or to
+// write it (swap out).
 bool IsSwapIn(const Node& node) { return node.op_name() == "_SwapIn"; }
 bool IsSwapOut(const Node& node) { return node.op_name() == "_SwapOut"; }
 
@@ -34,7 +35,7 @@ MemoryPlan::MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> 
 }
 
 void MemoryPlan::FindNearLimit() {
-  if (limit_ <= 0) return;  // without a limit, the plan only predicts
+  if (limit_ <= 0) return;  // there is no limit: the plan only predicts
   const std::vector<double> worst = WorstPeakBytes();
   for (size_t d = 0; d < near_limit_.size(); ++d) {
     const bool near =
@@ -123,22 +124,22 @@ Status MemoryPlan::LowerBy(Method means) {
   return OkStatus();
 }
 
-// Returns the device's own buffers of MinBufferBytes() or more that exist while the node at
-// `position` runs, but are made before and used again later. The buffers that take most memory for
-// the longest time come first.
+// Returns the device's buffers of MinBufferBytes() or more, without tensors from other tasks, that
+// were made before `position` and are next used after it. Those with the largest product of bytes
+// and lifetime come first.
 std::vector<int> MemoryPlan::CandidatesAt(int device, int position) const {
   std::vector<std::pair<double, int>> found;
   for (size_t b = 0; b < profile_.buffers.size(); ++b) {
-    const Buffer& its = profile_.buffers[b];
-    if (!its.counted || its.received || its.device != device || its.bytes < MinBufferBytes() ||
-        its.begin >= position || its.end <= position) {
+    const Buffer& buffer = profile_.buffers[b];
+    if (!buffer.counted || buffer.received || buffer.device != device ||
+        buffer.bytes < MinBufferBytes() || buffer.begin >= position || buffer.end <= position) {
       continue;
     }
-    found.emplace_back(-its.bytes * (its.end - its.begin), static_cast<int>(b));
+    found.emplace_back(-buffer.bytes * (buffer.end - buffer.begin), static_cast<int>(b));
   }
   std::sort(found.begin(), found.end());
   std::vector<int> candidates;
-  for (const auto& [worth, buffer] : found) candidates.push_back(buffer);
+  for (const auto& [weight, buffer] : found) candidates.push_back(buffer);
   return candidates;
 }
 
@@ -169,35 +170,35 @@ StatusOr<bool> MemoryPlan::LowerOnce(Method means) {
 }
 
 std::vector<bool> MemoryPlan::NodesToOrder() const {
-  std::vector<bool> matter(graph_.max_id()), changes(graph_.max_id());
-  for (const MemoryProfile::Update& update : profile_.updates) changes[update.state->id()] = true;
+  std::vector<bool> to_order(graph_.max_id()), updated(graph_.max_id());
+  for (const MemoryProfile::Update& update : profile_.updates) updated[update.state->id()] = true;
   for (const Buffer& buffer : profile_.buffers) {
-    // A variable takes memory twice while a node still needs the value before an update.
-    const bool counted = buffer.counted || changes[buffer.value.node->id()];
+    // Variables that the step updates count, too: an update may need a copy.
+    const bool counted = buffer.counted || updated[buffer.value.node->id()];
     if (!counted || buffer.bytes < MinBufferBytes()) continue;
     for (const Endpoint& value : buffer.values) {
-      if (!buffer.received) matter[value.node->id()] = true;
+      if (!buffer.received) to_order[value.node->id()] = true;
       for (const OutEdge& edge : value.node->out_edges()) {
-        const bool here = model_.DeviceOf(*edge.dst) == buffer.device;
-        if (edge.src_index == value.index && here) matter[edge.dst->id()] = true;
+        const bool same_device = model_.DeviceOf(*edge.dst) == buffer.device;
+        if (edge.src_index == value.index && same_device) to_order[edge.dst->id()] = true;
       }
     }
   }
   // Nodes that update variables count, too: a small update of a large variable reads no large
   // buffer.
-  for (const MemoryProfile::Update& update : profile_.updates) matter[update.by->id()] = true;
-  return matter;
+  for (const MemoryProfile::Update& update : profile_.updates) to_order[update.by->id()] = true;
+  return to_order;
 }
 
 void MemoryPlan::KeepOrder() {
-  const std::vector<bool> matter = NodesToOrder();
+  const std::vector<bool> to_order = NodesToOrder();
   FindNearLimit();
   OrderChain chain(&graph_, order_);
   std::vector<OrderChain::Ends> ends(model_.devices().size());  // by device
   for (Node* node : order_) {
     chain.Visit(*node);
     const int device = model_.DeviceOf(*node);
-    if (!near_limit_[device] || !matter[node->id()] || conditional_[node->id()]) continue;
+    if (!near_limit_[device] || !to_order[node->id()] || conditional_[node->id()]) continue;
     if (IsSwapOut(*node)) {
       chain.AddEnd(node, &ends[device]);
     } else if (IsSwapIn(*node)) {

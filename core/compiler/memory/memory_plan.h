@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemoryPlan: a placed graph, the order in which its nodes are to run, and the memory that this
-// order takes. Its transformations lower the memory by changing graph and order together.
+// MemoryPlan: a placed graph, an order for its nodes, and the memory that the step takes in this
+// order. Its functions lower this memory by changing graph and order together.
 //
 //   MemoryPlan plan(&graph, costs, order, limit);
 //   plan.SplitSums();
@@ -10,9 +10,9 @@
 //   plan.LowerBy(MemoryPlan::Method::kSwap);
 //   if (plan.Fits()) plan.KeepOrder();
 //
-// Results stay the same, bit for bit: a copy of a node computes the same values again, and a
-// swapped tensor is restored unchanged. Nodes that may be dead (behind a Switch) are left alone,
-// because a control edge from such a node would make another node dead.
+// The step's results stay bitwise the same: a copy of a node computes the same values again, and a
+// swapped tensor is read back unchanged. A MemoryPlan does not copy or order nodes that may be dead
+// (behind a Switch), because a control edge from such a node would make another node dead.
 #pragma once
 
 #include <vector>
@@ -27,32 +27,32 @@ namespace penstock {
 class MemoryPlan {
  public:
   enum class Method {
-    kRecompute,  // cheap stateless nodes run a second time, before the nodes that need them late
-    kSwap,       // tensors are written to a file and read again; on CPUs only
+    kRecompute,  // runs cheap stateless nodes a second time, shortly before late readers
+    kSwap,       // writes tensors to a file, and reads them before late readers; on CPUs only
   };
 
-  // `order` is as for MemoryModel::Profile. `limit` is in bytes, for each device. Borrows the graph
-  // and the costs.
+  // `order` must meet the conditions of MemoryModel::Profile. `limit` is in bytes, for each device.
+  // Borrows the graph and the costs.
   MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> order, double limit);
 
-  // The executor may run nodes in another order than predicted, and several at once, unless control
-  // edges keep the order. Control edges are added on a device whose peak is above this part of the
-  // limit, or whose worst case (worst_case.h) is above the limit.
+  // A device is near the limit if its peak is above this share of the limit, or its worst case
+  // (worst_case.h) above the limit. KeepOrder adds control edges to such devices, because without
+  // them an executor may run nodes in another order than predicted, and several at once.
   static constexpr double kNearLimitShare = 0.9;
   // Returns whether a device is near the limit now, or was near it in an earlier order.
   bool IsNearLimit() const;
   bool Fits() const { return profile_.Excess(limit_) == 0; }
   // Replaces each sum whose inputs take more than a quarter of the limit by a chain of sums of two
-  // inputs, so that not all inputs are in memory at the same time. The gradients of a weight that
-  // is used in many places are such inputs. Changes only sums on devices near the limit, and no
+  // inputs, so that not all inputs need be in memory at the same time. (Such sums add the gradients
+  // of a weight that is used in many places.) Changes only sums on devices near the limit, and no
   // sums of half or bfloat16, because a chain would round these more often. Internal if the graph
-  // refuses a node.
+  // rejects a node.
   Status SplitSums();
-  // Changes to an order with a lower peak, if there is one among several attempts. Devices that are
-  // not near the limit still run each node as soon as it is ready.
+  // Replaces the order by one that LowPeakOrder finds, if that is better. Devices that are not near
+  // the limit still run each node as soon as it is ready.
   void LowerByOrder();
-  // Frees buffers by `means` until the step fits, or until no attempt lowers the excess, or the
-  // search has taken too long. Internal if the graph refuses a node.
+  // Frees buffers by the method `means` until the step fits, or until no attempt lowers the excess,
+  // or the search has simulated too many nodes. Internal if the graph rejects a node.
   Status LowerBy(Method means);
   // Adds control edges to devices that are near the limit, or were near it in an earlier order.
   // With these edges, the executors keep the order of all nodes that make or read much memory.
@@ -66,8 +66,8 @@ class MemoryPlan {
   const MemoryModel& model() const { return model_; }
   const MemoryProfile& profile() const { return profile_; }
   const std::vector<Node*>& order() const { return order_; }
-  int num_recomputed() const { return num_recomputed_; }  // nodes that were added
-  int num_swapped() const { return num_swapped_; }        // tensors
+  int num_recomputed() const { return num_recomputed_; }  // nodes that run a second time
+  int num_swapped() const { return num_swapped_; }        // tensors that are written to files
 
  private:
   friend class Restoring;
@@ -90,10 +90,10 @@ class MemoryPlan {
   MemoryModel model_;
   std::vector<Node*> order_;
   MemoryProfile profile_;
-  std::vector<bool> near_limit_;   // by device: now, or in an earlier order
-  std::vector<bool> conditional_;  // by node id: may be dead
+  std::vector<bool> near_limit_;   // by device: true if it is or was near the limit
+  std::vector<bool> conditional_;  // by node id: true if the node may be dead
   int num_recomputed_ = 0, num_swapped_ = 0;
-  int64_t visits_left_;  // the search ends after so many more simulated nodes
+  int64_t visits_left_;  // how many more nodes the search may simulate
 };
 
 }  // namespace penstock

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/compiler/memory/execution_order.h"
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -15,7 +15,7 @@ constexpr double kSmall = 1'000, kLarge = 20'000;
 
 // A training step: each layer computes a small product, and from it a large tensor that the
 // backward pass needs.
-struct Layers : World {
+struct Layers : TestProgram {
   explicit Layers(bool cheap) {
     Node* x = Product("x", Place(Add("input", "Noise")), kSmall);
     std::vector<Node*> large;
@@ -58,27 +58,27 @@ void ExpectOrdered(const MemoryPlan& plan, const Graph& graph) {
 }
 
 TEST(MemoryPlanTest, CheapNodesRunAgain) {
-  Layers w(/*cheap=*/true);
+  Layers p(/*cheap=*/true);
   const double limit = 3 * kLarge;
-  MemoryPlan plan(&w.graph, w.costs, w.Order(), limit);
+  MemoryPlan plan(&p.graph, p.costs, p.Order(), limit);
   EXPECT_GT(plan.profile().devices[0].peak_bytes, kLayers * kLarge);
   ASSERT_TRUE(plan.LowerBy(MemoryPlan::Method::kRecompute).ok());
   EXPECT_TRUE(plan.Fits());
   EXPECT_GE(plan.num_recomputed(), kLayers - 3);
   EXPECT_EQ(plan.num_swapped(), 0);
   plan.KeepOrder();
-  ExpectOrdered(plan, w.graph);
+  ExpectOrdered(plan, p.graph);
   // The copy runs only when its memory is free.
-  const Node* const again = w.graph.FindNode("_again_large0");
+  const Node* const again = p.graph.FindNode("_again_large0");
   ASSERT_NE(again, nullptr);
   EXPECT_FALSE(again->control_inputs().empty());
-  EXPECT_EQ(w.graph.FindNode("back0")->input(1).node, again);
+  EXPECT_EQ(p.graph.FindNode("back0")->input(1).node, again);
 }
 
 TEST(MemoryPlanTest, OthersWaitInAFile) {
-  Layers w(/*cheap=*/false);
+  Layers p(/*cheap=*/false);
   const double limit = 3 * kLarge;
-  MemoryPlan plan(&w.graph, w.costs, w.Order(), limit);
+  MemoryPlan plan(&p.graph, p.costs, p.Order(), limit);
   ASSERT_TRUE(plan.LowerBy(MemoryPlan::Method::kRecompute).ok());
   EXPECT_FALSE(plan.Fits()) << "a stateful node never runs twice";
   EXPECT_EQ(plan.num_recomputed(), 0);
@@ -86,80 +86,80 @@ TEST(MemoryPlanTest, OthersWaitInAFile) {
   EXPECT_TRUE(plan.Fits());
   EXPECT_GE(plan.num_swapped(), kLayers - 3);
   plan.KeepOrder();
-  ExpectOrdered(plan, w.graph);
-  EXPECT_EQ(w.graph.FindNode("back0")->input(1).node->op_name(), "_SwapIn");
-  for (const Node* node : w.graph.nodes()) {
+  ExpectOrdered(plan, p.graph);
+  EXPECT_EQ(p.graph.FindNode("back0")->input(1).node->op_name(), "_SwapIn");
+  for (const Node* node : p.graph.nodes()) {
     EXPECT_FALSE(node->op_name() == "_SwapIn" && node->control_inputs().empty());
     EXPECT_FALSE(node->op_name() == "_SwapOut" && node->control_outputs().empty());
   }
 }
 
 TEST(MemoryPlanTest, AGraphThatNothingHelpsStaysAsItWas) {
-  Layers w(/*cheap=*/true);
-  const int nodes = w.graph.num_nodes();
-  MemoryPlan plan(&w.graph, w.costs, w.Order(), kLarge);
+  Layers p(/*cheap=*/true);
+  const int nodes = p.graph.num_nodes();
+  MemoryPlan plan(&p.graph, p.costs, p.Order(), kLarge);
   ASSERT_TRUE(plan.LowerBy(MemoryPlan::Method::kRecompute).ok());
   EXPECT_FALSE(plan.Fits()) << "one node alone needs more";
-  ExpectOrdered(plan, w.graph);
-  EXPECT_EQ(w.graph.num_nodes(), nodes + plan.num_recomputed());
+  ExpectOrdered(plan, p.graph);
+  EXPECT_EQ(p.graph.num_nodes(), nodes + plan.num_recomputed());
 }
 
 // The known order computes all gradients first. A better order uses each gradient at once.
 TEST(MemoryPlanTest, AnOrderThatFreesEarlyTakesLess) {
-  World w;
+  TestProgram p;
   CostTable costs;
   const auto place = [&](Node* node, double bytes) {
-    w.graph.set_assigned_device(node, kWorker);
+    p.graph.set_assigned_device(node, kWorker);
     if (node->num_outputs() > 0) costs.RecordOutput(node->name(), 0, bytes);
     return node;
   };
   std::vector<Node*> order;
   std::vector<Endpoint> made;
   for (int i = 0; i < 5; ++i) {
-    made.push_back({place(w.Add(StrCat("made", i), "Noise"), 1000), 0});
+    made.push_back({place(p.Add(StrCat("made", i), "Noise"), 1000), 0});
     order.push_back(made.back().node);
   }
   for (int i = 0; i < 5; ++i) {
-    order.push_back(place(w.Add(StrCat("used", i), "Use", {made[i]}), 10));
+    order.push_back(place(p.Add(StrCat("used", i), "Use", {made[i]}), 10));
   }
-  MemoryPlan plan(&w.graph, costs, order, 2000);
+  MemoryPlan plan(&p.graph, costs, order, 2000);
   EXPECT_EQ(plan.profile().devices[0].peak_bytes, 5010);
   plan.LowerByOrder();
   EXPECT_EQ(plan.profile().devices[0].peak_bytes, 1010);
   plan.KeepOrder();
-  ExpectOrdered(plan, w.graph);
+  ExpectOrdered(plan, p.graph);
   for (int i = 1; i < 5; ++i) {
-    EXPECT_EQ(w.graph.FindNode(StrCat("made", i))->control_inputs().size(), 1u);
+    EXPECT_EQ(p.graph.FindNode(StrCat("made", i))->control_inputs().size(), 1u);
   }
 }
 
 // Adds the gradients of one weight two at a time, so that not all are in memory at once.
 TEST(MemoryPlanTest, LargeSumsBecomeChains) {
-  World w;
+  TestProgram p;
   CostTable costs;
   const auto place = [&](Node* node, double bytes) {
-    w.graph.set_assigned_device(node, kWorker);
+    p.graph.set_assigned_device(node, kWorker);
     costs.RecordOutput(node->name(), 0, bytes);
     return node;
   };
   std::vector<Endpoint> made;
-  for (int i = 0; i < 6; ++i) made.push_back({place(w.Add(StrCat("made", i), "Noise"), 1000), 0});
-  Node* const after = place(w.Add("after", "Noise"), 1);
-  Node* const sum = place(w.Add("sum", "AddN", made, {.attrs = {{"N", int64_t{6}}}}), 1000);
-  place(w.Add("small", "AddN", {made[0], made[1]}, {.attrs = {{"N", int64_t{2}}}}), 1000);
-  place(w.Add("used", "Use", {{sum, 0}}), 10);
-  w.graph.AddControlEdge(sum, after);
-  MemoryPlan plan(&w.graph, costs, *ExecutorOrder(w.graph, costs, "/job:worker"), 4000);
+  for (int i = 0; i < 6; ++i) made.push_back({place(p.Add(StrCat("made", i), "Noise"), 1000), 0});
+  Node* const after = place(p.Add("after", "Noise"), 1);
+  Node* const sum = place(p.Add("sum", "AddN", made, {.attrs = {{"N", int64_t{6}}}}), 1000);
+  place(p.Add("small", "AddN", {made[0], made[1]}, {.attrs = {{"N", int64_t{2}}}}), 1000);
+  place(p.Add("used", "Use", {{sum, 0}}), 10);
+  p.graph.AddControlEdge(sum, after);
+  MemoryPlan plan(&p.graph, costs, *ExecutorOrder(p.graph, costs, "/job:worker"), 4000);
   EXPECT_GE(plan.profile().devices[0].peak_bytes, 6000);
   ASSERT_TRUE(plan.SplitSums().ok());
   plan.LowerByOrder();
   EXPECT_TRUE(plan.Fits()) << plan.profile().devices[0].peak_bytes;
   plan.KeepOrder();
-  ExpectOrdered(plan, w.graph);
-  EXPECT_EQ(w.graph.FindNode("sum"), nullptr);
-  EXPECT_NE(w.graph.FindNode("small"), nullptr) << "it has two inputs already";
+  ExpectOrdered(plan, p.graph);
+  EXPECT_EQ(p.graph.FindNode("sum"), nullptr);
+  EXPECT_NE(p.graph.FindNode("small"), nullptr) << "it has two inputs already";
   // ((((0 + 1) + 2) + 3) + 4) + 5: the order in which the kernel AddN adds its inputs.
-  const Node* link = w.graph.FindNode("used")->input(0).node;
+  const Node* link = p.graph.FindNode("used")->input(0).node;
   EXPECT_TRUE(std::ranges::count(after->control_inputs(), link)) << "it waited for the sum";
   for (int i = 5; i > 0; --i) {
     ASSERT_EQ(link->num_inputs(), 2);
@@ -172,24 +172,24 @@ TEST(MemoryPlanTest, LargeSumsBecomeChains) {
 // The worker, which is near its limit, receives tensors as soon as the other task computes them:
 // the plan does not delay the other task.
 TEST(MemoryPlanTest, OtherTasksRunWhenTheyCan) {
-  World w;
+  TestProgram p;
   CostTable costs;
   const auto place = [&](Node* node, const char* device, double bytes) {
-    w.graph.set_assigned_device(node, device);
+    p.graph.set_assigned_device(node, device);
     costs.RecordOutput(node->name(), 0, bytes);
     return node;
   };
   std::vector<Node*> order;
   for (int i = 0; i < 4; ++i) {
-    order.push_back(place(w.Add(StrCat("sent", i), "Noise"), kPs, 1000));
+    order.push_back(place(p.Add(StrCat("sent", i), "Noise"), kPs, 1000));
   }
-  Node* last = place(w.Add("first", "Noise"), kWorker, 100);
+  Node* last = place(p.Add("first", "Noise"), kWorker, 100);
   order.push_back(last);
   for (int i = 0; i < 4; ++i) {
-    last = place(w.Add(StrCat("layer", i), "Product", {{last, 0}, {order[i], 0}}), kWorker, 1500);
+    last = place(p.Add(StrCat("layer", i), "Product", {{last, 0}, {order[i], 0}}), kWorker, 1500);
     order.push_back(last);
   }
-  MemoryPlan plan(&w.graph, costs, order, 6200);
+  MemoryPlan plan(&p.graph, costs, order, 6200);
   const auto peak = [&] { return plan.profile().devices[1].peak_bytes; };
   ASSERT_EQ(plan.model().devices()[1], kWorker);
   EXPECT_EQ(peak(), 6000) << "three that were sent, and two products";
@@ -198,23 +198,23 @@ TEST(MemoryPlanTest, OtherTasksRunWhenTheyCan) {
 }
 
 TEST(MemoryPlanTest, AStepDoesNotWaitForItself) {
-  Layers w(/*cheap=*/false);
+  Layers p(/*cheap=*/false);
   // The step takes a staged value at its beginning, and stages another value at its end.
-  Node* const back = w.graph.FindNode("back0");
-  Node* const stage = w.Place(w.Add("stage", "Stage", {{back, 0}}));
-  Node* const unstage = w.Place(w.Add("unstage", "Unstage"));
-  Node* const used = w.Place(w.Add("used", "Use", {{unstage, 0}}));
-  w.costs.RecordOutput("unstage", 0, kLarge);
-  w.costs.RecordOutput("used", 0, kLarge);
+  Node* const back = p.graph.FindNode("back0");
+  Node* const stage = p.Place(p.Add("stage", "Stage", {{back, 0}}));
+  Node* const unstage = p.Place(p.Add("unstage", "Unstage"));
+  Node* const used = p.Place(p.Add("used", "Use", {{unstage, 0}}));
+  p.costs.RecordOutput("unstage", 0, kLarge);
+  p.costs.RecordOutput("used", 0, kLarge);
   std::vector<Node*> order = {unstage, used};
-  for (Node* node : w.Order()) {
+  for (Node* node : p.Order()) {
     if (node != unstage && node != used) order.push_back(node);
   }
-  MemoryPlan plan(&w.graph, w.costs, order, 8.5 * kLarge);
+  MemoryPlan plan(&p.graph, p.costs, order, 8.5 * kLarge);
   ASSERT_TRUE(plan.IsNearLimit() && plan.Fits());
   EXPECT_EQ(plan.order().back(), stage);
   plan.KeepOrder();
-  ExpectOrdered(plan, w.graph);
+  ExpectOrdered(plan, p.graph);
   for (const Node* node : plan.order()) {
     if (node == unstage || node == used) continue;
     for (const Node* before : node->control_inputs()) {
@@ -224,16 +224,16 @@ TEST(MemoryPlanTest, AStepDoesNotWaitForItself) {
 }
 
 TEST(MemoryPlanTest, NodesThatMayBeDeadAreLeftAlone) {
-  Layers w(/*cheap=*/true);
-  Node* const pred = w.Place(w.Add("pred", "Noise"));
-  Node* const large = w.graph.FindNode("large0");
-  Node* const branch = w.Place(w.Add("switch", "Switch", {{large, 0}, {pred, 0}}));
-  Node* const taken = w.Place(w.Add("taken", "Heavy", {{branch, 1}}));
-  w.costs.RecordOutput("taken", 0, kLarge);
-  MemoryPlan plan(&w.graph, w.costs, w.Order(), 3 * kLarge);
+  Layers p(/*cheap=*/true);
+  Node* const pred = p.Place(p.Add("pred", "Noise"));
+  Node* const large = p.graph.FindNode("large0");
+  Node* const branch = p.Place(p.Add("switch", "Switch", {{large, 0}, {pred, 0}}));
+  Node* const taken = p.Place(p.Add("taken", "Heavy", {{branch, 1}}));
+  p.costs.RecordOutput("taken", 0, kLarge);
+  MemoryPlan plan(&p.graph, p.costs, p.Order(), 3 * kLarge);
   ASSERT_TRUE(plan.LowerBy(MemoryPlan::Method::kRecompute).ok());
   plan.KeepOrder();
-  ExpectOrdered(plan, w.graph);
+  ExpectOrdered(plan, p.graph);
   EXPECT_TRUE(branch->control_inputs().empty());
   EXPECT_TRUE(taken->control_inputs().empty() && taken->control_outputs().empty());
 }

@@ -11,7 +11,8 @@ namespace {
 
 using Kind = Sharing::Kind;
 
-// Returns the size of a variable by its attributes; 0 if they do not tell it.
+// Returns the bytes of a variable by its attributes `dtype` and `shape`; 0 if they are missing or
+// the shape is not fully known.
 double StateBytes(const Node& state) {
   const EdgeType* const type = state.attr<EdgeType>("dtype");
   const PartialShape* const partial = state.attr<PartialShape>("shape");
@@ -203,15 +204,15 @@ int MemorySimulation::UsesOf(const Node& node, int buffer) const {
 // Counts the inputs that read the output. Makes a buffer for the received copy if an input is in
 // another memory.
 void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
-  const int here = MemoryOf(node);
+  const int memory = MemoryOf(node);
   for (const OutEdge& edge : node.out_edges()) {
     if (edge.src_index != output) continue;
-    const int there = MemoryOf(*edge.dst);
-    if (there == here || node.op().is_constant) {
+    const int reader_memory = MemoryOf(*edge.dst);
+    if (reader_memory == memory || node.op().is_constant) {
       ++uses_[buffer].left;
       continue;
     }
-    const auto [found, added] = received_.try_emplace({{node.id(), output}, there}, kNone);
+    const auto [found, added] = received_.try_emplace({{node.id(), output}, reader_memory}, kNone);
     if (added) {
       const int device = model_.DeviceOf(*edge.dst);
       const double bytes = model_.Bytes({const_cast<Node*>(&node), output});
@@ -226,8 +227,8 @@ void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
   }
 }
 
-// Records the updates that the node makes. If snapshots are still to be read, they keep the old
-// value, and the update writes into a copy.
+// Records the updates that the node makes. If other nodes have still to read snapshots of a
+// variable, adds a buffer for the copy into which the update writes.
 void MemorySimulation::CopyStateThatIsRead(const Node& node) {
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!Updates(node, i)) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemorySimulation: one walk over the nodes of a step in their order, which makes, shares and frees
+// MemorySimulation: walks over the nodes of a step in a given order, and makes, shares and frees
 // buffers as the executor does. Private to this folder.
 #pragma once
 
@@ -18,19 +18,20 @@ class MemorySimulation {
   MemorySimulation(const MemoryModel& model, absl::Span<Node* const> order);
   MemoryProfile Run();
 
-  // Runs one more node, for callers that choose the order step by step. `order` may then be empty.
+  // Simulates one more node, for callers that choose the order node by node. The constructor's
+  // `order` may then be empty.
   void RunNode(const Node& node);
-  // Returns how many bytes more the node's device holds when the node has run. Negative if it
-  // frees more than it allocates.
+  // Returns by how many bytes the memory in use on the node's device would change if the node ran
+  // next. Negative if the node frees more than it allocates.
   double ChangeInBytes(const Node& node) const;
 
  private:
   using Buffer = MemoryProfile::Buffer;
   static constexpr int kNone = -1;
-  // Counts the inputs that have to be read before a buffer is freed.
+  // The reads of a buffer that are left until it can be freed.
   struct Uses {
     int left = 0;
-    bool counted = true;  // false: state, constants and feeds
+    bool counted = true;  // false for state, constants and feeds
   };
 
   int Find(const Endpoint& value, int memory) const;
@@ -58,7 +59,7 @@ class MemorySimulation {
       buffer_of_;  // by node id and output: the buffer on the device that made it
   std::map<std::pair<std::pair<int, int>, int>, int> received_;  // (node, output), memory -> copy
   std::vector<const Node*> state_of_;  // by node id: the state that its outputs refer to
-  std::map<int, int> state_buffer_;    // by id of the state's node: shared by snapshots
+  std::map<int, int> state_buffer_;    // by id of the state's node: the buffer of its value
 };
 
 }  // namespace penstock

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -17,15 +17,16 @@ class MemorySimulationTest : public testing::Test {
  protected:
   Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
             double bytes, const Attrs& attrs = {}) {
-    Node* const node = world_.Add(name, op, std::move(inputs), {.attrs = attrs});
-    world_.graph.set_assigned_device(node, kWorker);
+    Node* const node = program_.Add(name, op, std::move(inputs), {.attrs = attrs});
+    program_.graph.set_assigned_device(node, kWorker);
     if (node->num_outputs() > 0) costs_.RecordOutput(name, 0, bytes);
     order_.push_back(node);
     return node;
   }
-  // Runs all nodes in their order. Returns the change that was announced for each.
+  // Runs all nodes in their order. Returns the results of ChangeInBytes, which it calls before each
+  // node runs.
   std::vector<double> Changes() const {
-    const MemoryModel model(world_.graph, costs_);
+    const MemoryModel model(program_.graph, costs_);
     MemorySimulation simulation(model, {});
     std::vector<double> changes;
     for (const Node* node : order_) {
@@ -34,7 +35,7 @@ class MemorySimulationTest : public testing::Test {
     }
     return changes;
   }
-  // Returns the memory of the device after each node, if each node changes the memory as announced.
+  // Returns the sums of these changes: the memory of the device after each node.
   std::vector<double> Sums() const {
     std::vector<double> sums;
     double now = 0;
@@ -42,7 +43,7 @@ class MemorySimulationTest : public testing::Test {
     return sums;
   }
 
-  World world_;
+  TestProgram program_;
   CostTable costs_;
   std::vector<Node*> order_;
 };
@@ -77,7 +78,7 @@ TEST_F(MemorySimulationTest, AFetchKeepsItsInput) {
   EXPECT_EQ(Changes(), (std::vector<double>{1000, 0}));
 }
 
-// The sums of the announced changes equal the memory that the whole walk finds between the nodes.
+// The sums of the predicted changes equal the memory that Run finds between the nodes.
 TEST_F(MemorySimulationTest, AgreesWithTheProfileOfTheWholeStep) {
   Node* x = Add("x", "Input", {}, 100);
   std::vector<Node*> kept;
@@ -87,7 +88,7 @@ TEST_F(MemorySimulationTest, AgreesWithTheProfileOfTheWholeStep) {
   }
   for (int i = 4; i >= 0; --i) x = Add(StrCat("down", i), "Sum2", {{x, 0}, {kept[i], 0}}, 50 + i);
   const std::vector<double> sums = Sums();
-  const MemoryModel model(world_.graph, costs_);
+  const MemoryModel model(program_.graph, costs_);
   const MemoryProfile profile = model.Profile(order_);
   ASSERT_EQ(profile.devices.size(), 1u);
   for (size_t i = 1; i < order_.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NodeAncestors: tells which nodes of a given set have to end before a node begins. Needs one bit
-// per pair of nodes.
+// NodeAncestors: computes which nodes of a given set have to end before a node begins. Takes one
+// bit of memory for each pair of a node and a member of the set.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,14 @@ namespace penstock {
 
 class NodeAncestors {
  public:
-  // `order` has all nodes, each after the nodes that it waits for; the back edges of loops do not
-  // count. `before` are the nodes that may be the first argument of Precedes; it may contain
-  // duplicates.
+  // `order` has all nodes, each after the nodes for which it waits, except over the back edges of
+  // loops. `before` is the set: the nodes that may be the first argument of Precedes. It may
+  // contain duplicates.
   NodeAncestors(absl::Span<Node* const> order, const std::vector<const Node*>& before);
 
   // Returns the number of bits that Find will allocate.
   double num_bits() const;
+  // Computes the ancestors of all nodes.
   void Find();
 
   // Returns whether `before` has to end before `node` begins; false for the same node. REQUIRES:
@@ -36,7 +37,7 @@ class NodeAncestors {
 
   const absl::Span<Node* const> order_;
   std::vector<int> row_of_;     // by node id: the position in the order
-  std::vector<int> column_of_;  // by node id; -1: none
+  std::vector<int> column_of_;  // by node id; -1 for nodes that are not in `before`
   size_t words_ = 0;            // number of words in a row
   std::vector<uint64_t> bits_;
 };

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-struct Chain : World {
+struct Chain : TestProgram {
   Node* Run(const std::string& name, const std::string& op, std::vector<Endpoint> inputs = {}) {
     order.push_back(Add(name, op, std::move(inputs)));
     return order.back();

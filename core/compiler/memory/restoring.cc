@@ -9,10 +9,10 @@
 namespace penstock {
 namespace {
 
-// The assumed rate of a file system. Tensors are read early enough for this rate.
+// The assumed rate of a file system. Reading a swapped tensor begins early enough for this rate.
 constexpr double kFileBytesPerNano = 0.5;
-// The maximum time, in nanoseconds per byte saved, of a node that is computed again. A node with
-// one operation per element is always cheap enough.
+// A node may run a second time if it takes at most this long per byte saved. A node with one
+// operation per element always may.
 constexpr double kCheapNanosPerByte = 1;
 
 bool IsPlainValue(const EdgeType& type) { return !type.ref && IsPlain(type.dtype); }
@@ -83,12 +83,12 @@ bool Restoring::FindReaders() {
     for (const OutEdge& edge : value.node->out_edges()) {
       if (edge.src_index != value.index) continue;
       const int at = position_of_[edge.dst->id()];
-      const bool here = plan_.model_.DeviceOf(*edge.dst) == device;
+      const bool same_device = plan_.model_.DeviceOf(*edge.dst) == device;
       if (at < position_) {
-        last_early_ = std::max(last_early_, here ? at : 0);
+        last_early_ = std::max(last_early_, same_device ? at : 0);
         continue;
       }
-      if (!here) continue;  // the other device got a copy as soon as the value was computed
+      if (!same_device) continue;  // the other device got a copy as soon as the value was computed
       const bool plain = IsPlainValue(edge.dst->input_type(edge.dst_index));
       if (at == position_ || !plain || plan_.conditional_[edge.dst->id()]) return false;
       readers_.push_back({edge.dst, edge.dst_index, value});
@@ -108,14 +108,14 @@ int Restoring::BufferOf(const Endpoint& value) const {
   return found == buffers_.end() ? -1 : found->second;
 }
 
-// Returns whether a value is in memory when the first late reader runs, without taking more memory.
+// Returns whether a value is in memory anyway when the first late reader runs.
 bool Restoring::IsInMemory(const Endpoint& value) const {
   const int b = BufferOf(value);
-  if (b < 0) return true;  // from another task, or takes no memory
+  if (b < 0) return true;  // the value is from another task, or takes no memory
   const MemoryProfile::Buffer& its = plan_.profile_.buffers[b];
   if (!its.counted || (b != index_ && its.bytes <= buffer_.bytes / 8)) return true;
   if (b == index_ || its.end < first_late_) return false;
-  // The value is lost if a later value was written into the same memory.
+  // A later node may have written another value into the same memory.
   const auto at = std::find(its.values.begin(), its.values.end(), value);
   return std::none_of(at + 1, its.values.end(), [&](const Endpoint& later) {
     return SharingOf(*later.node, later.index).kind == Sharing::Kind::kReuses &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Restoring: one attempt to free a buffer for a while. The nodes that read the buffer late are
-// given a copy, which is made shortly before they run. Private to this folder.
+// Restoring: one attempt to free a buffer for a part of the step. The nodes that read the buffer
+// late get a copy instead, which is made shortly before they run. Private to this folder.
 #pragma once
 
 #include <map>
@@ -19,10 +19,10 @@ class Restoring {
   // `position` runs.
   Restoring(MemoryPlan* plan, int buffer, int position, MemoryPlan::Method means);
 
-  // Changes graph and order. Returns false if the buffer cannot be freed by these means. After
+  // Changes graph and order. Returns false if the buffer cannot be freed by this method. After
   // false or an error, Undo must be called.
   StatusOr<bool> Apply();
-  // Takes back all that Apply has changed.
+  // Undoes all changes of Apply.
   void Undo();
   int num_added() const { return num_added_; }
 
@@ -55,7 +55,7 @@ class Restoring {
   const int first_id_;
   const std::vector<Node*> order_before_;
   std::vector<int> position_of_;  // by node id: position in order_before_
-  std::map<Value, int> buffers_;  // which buffer holds a value on its own device
+  std::map<Value, int> buffers_;  // the buffer that holds a value on the device of its node
   std::vector<Reader> readers_;   // inputs that read the buffer late, in order
   int first_late_ = 0;            // the position of the first late reader
   int last_early_ = 0;            // the last position before position_ that uses the buffer

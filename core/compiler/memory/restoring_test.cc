@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests single attempts to free a buffer for a while: what they change, what they refuse, and that
-// Undo takes all of it back.
+// Tests single attempts to free a buffer for a part of the step: their changes, the cases in which
+// they fail, and that Undo undoes all changes.
 #include "core/compiler/memory/restoring.h"
 
 #include <string>
 #include <vector>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -25,12 +25,12 @@ class RestoringTest : public testing::Test {
     peak_ = Add("peak", "Use", {{middle_, 0}}, 1000);
     late_ = Add("late", "Product", {{peak_, 0}, {large_, 0}}, 100);
     Add("reads_input", "Product", {{late_, 0}, {input, 0}}, 10);
-    plan_ = std::make_unique<MemoryPlan>(&world_.graph, costs_, order_, /*limit=*/10'000);
+    plan_ = std::make_unique<MemoryPlan>(&program_.graph, costs_, order_, /*limit=*/10'000);
   }
   Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
             double bytes) {
-    Node* const node = world_.Add(name, op, std::move(inputs));
-    world_.graph.set_assigned_device(node, kWorker);
+    Node* const node = program_.Add(name, op, std::move(inputs));
+    program_.graph.set_assigned_device(node, kWorker);
     costs_.RecordOutput(name, 0, bytes);
     order_.push_back(node);
     return node;
@@ -55,7 +55,7 @@ class RestoringTest : public testing::Test {
     return *applied;
   }
 
-  World world_;
+  TestProgram program_;
   CostTable costs_;
   std::vector<Node*> order_;
   Node *large_ = nullptr, *middle_ = nullptr, *peak_ = nullptr, *late_ = nullptr;
@@ -80,16 +80,16 @@ TEST_F(RestoringTest, RecomputesForTheLateReaderOnly) {
 TEST_F(RestoringTest, UndoTakesAllOfItBack) {
   Make("Heavy");
   const std::vector<std::string> before = Order();
-  const int nodes = world_.graph.num_nodes();
+  const int nodes = program_.graph.num_nodes();
   for (const Method method : {Method::kRecompute, Method::kSwap}) {
     Restoring attempt = Attempt(method);
     ASSERT_TRUE(Applied(attempt));
-    ASSERT_GT(world_.graph.num_nodes(), nodes);
+    ASSERT_GT(program_.graph.num_nodes(), nodes);
     attempt.Undo();
-    EXPECT_EQ(world_.graph.num_nodes(), nodes);
+    EXPECT_EQ(program_.graph.num_nodes(), nodes);
     EXPECT_EQ(late_->input(1).node, large_);
     EXPECT_EQ(Order(), before);
-    EXPECT_TRUE(world_.graph.Validate().ok()) << world_.graph.Validate();
+    EXPECT_TRUE(program_.graph.Validate().ok()) << program_.graph.Validate();
   }
 }
 
@@ -109,8 +109,8 @@ TEST_F(RestoringTest, AStatefulNodeIsSwappedButNotRunAgain) {
 
 TEST_F(RestoringTest, ABufferWithoutLateReadersIsLeftAlone) {
   Make("Heavy");
-  CHECK_OK(world_.graph.SetInput(late_, 1, {peak_, 0}));
-  plan_ = std::make_unique<MemoryPlan>(&world_.graph, costs_, order_, /*limit=*/10'000);
+  CHECK_OK(program_.graph.SetInput(late_, 1, {peak_, 0}));
+  plan_ = std::make_unique<MemoryPlan>(&program_.graph, costs_, order_, /*limit=*/10'000);
   Restoring attempt = Attempt(Method::kRecompute);
   EXPECT_FALSE(Applied(attempt));
   attempt.Undo();
@@ -121,7 +121,7 @@ TEST_F(RestoringTest, ABufferWithoutLateReadersIsLeftAlone) {
 TEST_F(RestoringTest, ANodeThatReadsTheBufferAtThePeakPreventsIt) {
   Make("Heavy");
   Node* const also = Add("also", "Product", {{large_, 0}, {peak_, 0}}, 10);
-  plan_ = std::make_unique<MemoryPlan>(&world_.graph, costs_, order_, /*limit=*/10'000);
+  plan_ = std::make_unique<MemoryPlan>(&program_.graph, costs_, order_, /*limit=*/10'000);
   int buffer = -1;
   const auto& buffers = plan_->profile().buffers;
   for (size_t i = 0; i < buffers.size(); ++i) {

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Bounds the time to about a second, and the memory to 64 MiB.
+// Limits of the analysis: with them it takes about a second, and 64 MiB of memory.
 constexpr double kPairsMax = 5e7, kBitsMax = 5e8;
 // Buffers smaller than this share of all bytes count as if they were always in memory.
 constexpr double kSmallPart = 1.0 / 4096;
@@ -51,8 +51,8 @@ class WorstCase {
   using Buffer = MemoryProfile::Buffer;
   using Value = std::pair<int, int>;  // node id, output
 
-  // The span in which a buffer is in memory: from the start of the node that makes it until all
-  // nodes that read or write its values have ended.
+  // The part of the step in which a buffer is in memory: from the start of the node that makes the
+  // buffer until all nodes that read or write its values have ended.
   struct Range {
     int device = 0;
     double bytes = 0;
@@ -63,7 +63,8 @@ class WorstCase {
     const Node* copy_of = nullptr;
     std::vector<std::pair<const Node*, const Node*>> readers = {};
   };
-  // `node` writes range `to` into the memory of range `from`, if no other node still needs `from`.
+  // A node writes the buffer of range `to` into the memory of range `from`, if no other node still
+  // needs `from`.
   struct Reuse {
     int from = 0, to = 0;
     const Node* node = nullptr;
@@ -84,13 +85,13 @@ class WorstCase {
   template <class Add>
   void ForReaders(const Buffer& buffer, const Endpoint& value, Add add) const {
     for (const OutEdge& edge : value.node->out_edges()) {
-      const bool here = model_.ShareMemory(model_.DeviceOf(*edge.dst), buffer.device);
-      if (edge.src_index == value.index && here) add(edge.dst);
+      const bool same_memory = model_.ShareMemory(model_.DeviceOf(*edge.dst), buffer.device);
+      if (edge.src_index == value.index && same_memory) add(edge.dst);
     }
   }
 
-  // Adds a range for each node that writes to the buffer. MergeIfSure later merges the ranges that
-  // surely share memory.
+  // Adds a range for each node that writes to the buffer. MergeIfSure later merges ranges that
+  // share memory in every order of nodes.
   void AddRanges(const Buffer& buffer) {
     if (buffer.bytes < least_) {
       small_[buffer.device] += buffer.bytes * NumWriters(buffer);
@@ -182,7 +183,7 @@ class WorstCase {
     const std::vector<const Node*>& updates = updates_.at(range->copy_of->id());
     for (const auto& [taken, reader] : range->readers) {
       if (ancestors.Precedes(update, *taken) || ancestors.Precedes(*reader, update)) continue;
-      // An earlier update has already copied what the snapshot holds.
+      // Another update between the snapshot and this one has already copied the snapshot's value.
       const bool copied = std::ranges::any_of(updates, [&, taken = taken](const Node* earlier) {
         return ancestors.Precedes(*taken, *earlier) && ancestors.Precedes(*earlier, update);
       });
@@ -193,10 +194,10 @@ class WorstCase {
 
   void MergeIfSure(const NodeAncestors& ancestors, const Reuse& reuse) {
     Range &from = ranges_[Merged(reuse.from)], &to = ranges_[reuse.to];
-    const bool sure = std::ranges::all_of(from.users, [&](const Node* user) {
+    const bool always_reuses = std::ranges::all_of(from.users, [&](const Node* user) {
       return user == reuse.node || ancestors.Precedes(*user, *reuse.node);
     });
-    if (!sure) return;
+    if (!always_reuses) return;
     from.users.insert(from.users.end(), to.users.begin(), to.users.end());
     to.bytes = 0;
     merged_[reuse.to] = Merged(reuse.from);
@@ -237,12 +238,12 @@ class WorstCase {
   const MemoryModel& model_;
   const absl::Span<Node* const> order_;
   const MemoryProfile profile_;
-  double least_ = 0;           // the size below which buffers are added to small_
+  double least_ = 0;           // smaller buffers are only added up, in small_
   std::vector<double> small_;  // by device
   std::map<int, std::vector<const Buffer*>> state_buffers_;  // by id of the handle's node
   std::map<int, std::vector<const Node*>> updates_;          // by id of the handle's node
   std::vector<Range> ranges_;
-  std::vector<Reuse> reuses_;  // in order
+  std::vector<Reuse> reuses_;  // in the order of the nodes
   std::map<int, int> merged_;  // by range: the range whose memory it reuses
 };
 

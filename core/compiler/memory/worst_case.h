@@ -13,11 +13,11 @@
 
 namespace penstock {
 
-// Returns the bound for each device of the model, in bytes, tensors from other tasks included. For
-// every node, the bound adds up the buffers that may be in memory while the node runs: those whose
-// producer need not wait for the node, and of which a consumer may end after the node. `order` is
-// an order in which the nodes may run. What MemoryModel does not count is not counted here, either.
-// For steps with very many large tensors the bound is the sum of all tensors.
+// Returns the bound for each device of the model, in bytes, including tensors from other tasks. It
+// is the maximum, over all nodes, of the sum of the buffers that may be in memory while the node
+// runs: those whose producer need not wait for the node, and of which a consumer may end after the
+// node. `order` is any order in which the nodes may run. The bound leaves out the same memory as
+// MemoryModel. For steps with very many large tensors it is the sum of all tensors.
 std::vector<double> WorstPeaks(const MemoryModel& model, absl::Span<Node* const> order);
 
 }  // namespace penstock

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "core/compiler/memory/memory_plan.h"
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
 
 // A graph whose nodes are added in an order in which they may run.
-struct OrderedStep : World {
+struct OrderedStep : TestProgram {
   Node* Run(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
             double bytes, const std::string& device = kWorker) {
     Attrs attrs;
@@ -175,7 +175,8 @@ TEST(WorstCaseTest, NoOrderTakesMore) {
   EXPECT_GT(differ, 0);
 }
 
-// The predicted order is well within the limit, but other orders exceed it. So the order is kept.
+// The predicted order is well within the limit, but other orders exceed it. So the plan adds
+// control edges.
 TEST(WorstCaseTest, AnOrderThatMattersIsKept) {
   std::mt19937 random(2);
   int kept = 0, loose = 0;

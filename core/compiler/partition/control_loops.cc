@@ -18,8 +18,8 @@ class ControlLoopAdder {
       devices[frames.of_node[node->id()]].insert(node->assigned_device());
       devices[frames.of_outputs[node->id()]].insert(node->assigned_device());
     }
-    // An iteration of the outer loop on a device begins the inner loop there, so the outer loop
-    // runs on that device, too.
+    // On each device, an iteration of the outer loop begins the inner loop. So the outer loop needs
+    // a control loop on each device of the inner loop.
     for (int frame = static_cast<int>(devices.size()) - 1; frame > 0; --frame) {
       devices[frames.frames[frame].parent].insert(devices[frame].begin(), devices[frame].end());
     }
@@ -47,9 +47,9 @@ class ControlLoopAdder {
     Attrs two = type;
     two["N"] = 2;
     ASSIGN_OR_RETURN(Node * merge, AddNode("Merge", {{entered, 0}, {}}, two, frame, frame, device));
-    const Endpoint go_on{graph_.node(loop.loop_cond->id()), 0};
+    const Endpoint condition{graph_.node(loop.loop_cond->id()), 0};
     ASSIGN_OR_RETURN(Node * choice,
-                     AddNode("Switch", {{merge, 0}, go_on}, type, frame, frame, device));
+                     AddNode("Switch", {{merge, 0}, condition}, type, frame, frame, device));
     ASSIGN_OR_RETURN(Node * next,
                      AddNode("NextIteration", {{choice, 1}}, type, frame, frame, device));
     loops_.iterations[{frame, device}] = merge;

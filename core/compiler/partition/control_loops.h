@@ -2,12 +2,12 @@
 //
 // AddControlLoops: adds the control nodes that a loop over several devices needs (white paper 4.4).
 //
-// A device knows only its own nodes of a loop, and a _Recv has no input that tells it in which
+// A device has only some of a loop's nodes, and a _Recv has no input that tells it in which
 // iteration it runs. So each device with nodes of the loop gets a small control loop in the same
-// frame: Enter, Merge, Switch and NextIteration pass an empty tensor around, controlled by the
-// value of the loop's LoopCond. The Merge has an alive value in each iteration that begins, the
-// last one included. Each _Recv of the loop waits for this Merge, so that every value that is sent,
-// dead or alive, is received once.
+// frame: Enter, Merge, Switch and NextIteration carry an empty tensor from iteration to iteration,
+// controlled by the value of the loop's LoopCond. The Merge has a live value in each iteration that
+// begins, the last one included. Each _Recv of the loop has a control edge from this Merge, so that
+// it receives every value that is sent, dead or live, exactly once.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ namespace penstock {
 
 struct ControlLoops {
   LoopFrames frames;
-  // The node that runs once per iteration on each device of a loop, by frame and device.
+  // By frame and device: the Merge of the control loop, which runs once per iteration.
   std::map<std::pair<int, std::string>, Node*> iterations;
 };
 // Adds the control loops to `graph`. REQUIRES: every node has an assigned device. InvalidArgument

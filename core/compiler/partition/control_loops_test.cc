@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -13,11 +13,11 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ControlLoopsTest, ALoopOnTwoDevicesIsDrivenOnBoth) {
-  LoopWorld w;
-  const auto partitions = w.Compile({}, {"exit:0"});
+  LoopTestProgram p;
+  const auto partitions = p.Compile({}, {"exit:0"});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   ASSERT_EQ(partitions->size(), 2);
-  EXPECT_EQ(w.DeviceOf("next"), kWorker) << "a loop-carried value stays with its Merge";
+  EXPECT_EQ(p.DeviceOf("next"), kWorker) << "a loop-carried value stays with its Merge";
   const Partition& ps = (*partitions)[0];
   ASSERT_EQ(ps.device, kPs);
   EXPECT_EQ(CountOps(ps.graph, "Enter"), 2) << "the control loop's and k's";
@@ -28,7 +28,7 @@ TEST(ControlLoopsTest, ALoopOnTwoDevicesIsDrivenOnBoth) {
   for (const Node* node : ps.graph.nodes()) {
     if (node->op_name() != "_Recv") continue;
     const bool of_k = *node->attr<std::string>("tensor_name") ==
-                      StrCat("edge_", w.graph.FindNode("k")->id(), "_k:0");
+                      StrCat("edge_", p.graph.FindNode("k")->id(), "_k:0");
     if (of_k || node->control_inputs().empty()) continue;
     ++in_loop;
     EXPECT_EQ(node->control_inputs()[0]->op_name(), "Merge");
@@ -42,23 +42,23 @@ void PlaceAsRequested(Graph& graph) {
 }
 
 TEST(ControlLoopsTest, ALoopOnOneDeviceNeedsNone) {
-  LoopWorld w;
-  for (Node* node : w.graph.nodes()) w.graph.set_assigned_device(node, kWorker);
-  const int before = w.graph.num_nodes();
-  const auto loops = AddControlLoops(&w.graph);
+  LoopTestProgram p;
+  for (Node* node : p.graph.nodes()) p.graph.set_assigned_device(node, kWorker);
+  const int before = p.graph.num_nodes();
+  const auto loops = AddControlLoops(&p.graph);
   ASSERT_TRUE(loops.ok()) << loops.status();
   EXPECT_TRUE(loops->iterations.empty());
-  EXPECT_EQ(w.graph.num_nodes(), before);
+  EXPECT_EQ(p.graph.num_nodes(), before);
 }
 
 TEST(ControlLoopsTest, ASpreadLoopWithoutLoopCondIsRefused) {
-  World w;
+  TestProgram p;
   const Attrs frame = {{"frame_name", "f"}};
-  Node* x = w.Add("x", "Input", {}, {.device = kWorker});
-  Node* enter = w.Add("enter", "Enter", {{x, 0}}, {.device = kWorker, .attrs = frame});
-  w.Add("far", "Heavy", {{enter, 0}}, {.device = kPs});
-  PlaceAsRequested(w.graph);
-  const Status status = AddControlLoops(&w.graph).status();
+  Node* x = p.Add("x", "Input", {}, {.device = kWorker});
+  Node* enter = p.Add("enter", "Enter", {{x, 0}}, {.device = kWorker, .attrs = frame});
+  p.Add("far", "Heavy", {{enter, 0}}, {.device = kPs});
+  PlaceAsRequested(p.graph);
+  const Status status = AddControlLoops(&p.graph).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("loop 'f' is spread over several devices"));
 }

@@ -5,9 +5,9 @@
 // nodes where tensors enter and leave the step.
 //
 // A feed is a node of op "_Feed" with attributes index, T: its output is the step's index-th feed.
-// A fetch is a node of op "_Fetch" with attributes index, T: it keeps its input as the step's
-// index-th result. Indices are positions in the CompileOptions' feeds and fetches. Each partition
-// has the _Feed and _Fetch nodes of its device only.
+// A fetch is a node of op "_Fetch" with attributes index, T: it stores its input as the step's
+// index-th result. Indices are positions in CompileOptions::feeds and fetches. A partition has only
+// the _Feed and _Fetch nodes of its device.
 #pragma once
 
 #include <string>

@@ -100,8 +100,8 @@ class Partitioner {
     return node;
   }
 
-  // Returns the endpoint at which consumers on `device` find the value of `source`. If there is
-  // none yet, copies the source to the device or adds a transfer.
+  // Returns the output that consumers on `device` read instead of `source`. If there is none yet,
+  // copies the source's node to the device or adds a transfer.
   StatusOr<Endpoint> SourceFor(const Endpoint& source, const std::string& device) {
     if (Device(*source.node) == device) return Endpoint{copies_[source.node->id()], source.index};
     Node*& received = received_[{source.node->id(), source.index, device}];

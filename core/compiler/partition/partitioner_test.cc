@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/partition/partitioner.h"
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -11,13 +11,13 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(PartitionTest, OnePairPerTensorAndDestination) {
-  World w;
-  Node* x = w.Add("x", "Input", {}, {.device = "/job:ps/task:0"});
-  Node* a = w.Add("a", "Heavy", {{x, 0}}, {.device = "/job:worker/task:0"});
-  Node* b = w.Add("b", "Heavy", {{x, 0}}, {.device = "/job:worker/task:0"});
-  Node* c = w.Add("c", "Sum2", {{x, 0}, {x, 0}}, {.device = "/job:worker/task:1"});
-  w.options.optimize = false;
-  const auto partitions = w.Compile({}, {}, {a->name(), b->name(), c->name()});
+  TestProgram p;
+  Node* x = p.Add("x", "Input", {}, {.device = "/job:ps/task:0"});
+  Node* a = p.Add("a", "Heavy", {{x, 0}}, {.device = "/job:worker/task:0"});
+  Node* b = p.Add("b", "Heavy", {{x, 0}}, {.device = "/job:worker/task:0"});
+  Node* c = p.Add("c", "Sum2", {{x, 0}, {x, 0}}, {.device = "/job:worker/task:1"});
+  p.options.optimize = false;
+  const auto partitions = p.Compile({}, {}, {a->name(), b->name(), c->name()});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   ASSERT_EQ(partitions->size(), 3u);
   EXPECT_EQ((*partitions)[0].device, kPs);
@@ -33,14 +33,14 @@ TEST(PartitionTest, OnePairPerTensorAndDestination) {
 }
 
 TEST(PartitionTest, ControlEdgesCrossAsEmptyTensorsAndConstantsAreCopied) {
-  World w;
-  Node* before = w.Add("before", "Group", {}, {.device = "/job:ps/task:0"});
-  Node* constant = w.Constant("k", {1});
-  w.graph.set_requested_device(constant, "/job:ps/task:0");
+  TestProgram p;
+  Node* before = p.Add("before", "Group", {}, {.device = "/job:ps/task:0"});
+  Node* constant = p.Constant("k", {1});
+  p.graph.set_requested_device(constant, "/job:ps/task:0");
   Node* after =
-      w.Add("after", "Heavy", {{constant, 0}}, {.device = "/job:worker/task:0", .after = {before}});
-  w.options.optimize = false;
-  const auto partitions = w.Compile({}, {}, {after->name()});
+      p.Add("after", "Heavy", {{constant, 0}}, {.device = "/job:worker/task:0", .after = {before}});
+  p.options.optimize = false;
+  const auto partitions = p.Compile({}, {}, {after->name()});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   ASSERT_EQ(partitions->size(), 2u);
   const Partition& ps = (*partitions)[0];
@@ -56,14 +56,14 @@ TEST(PartitionTest, ControlEdgesCrossAsEmptyTensorsAndConstantsAreCopied) {
 
 TEST(PartitionTest, AReferenceThatEntersOnceIsReadWhereItIs) {
   for (const bool constant : {true, false}) {
-    LoopWorld w;
-    Node* const var = w.Add("var", "Var", {}, {.device = kPs});
+    LoopTestProgram p;
+    Node* const var = p.Add("var", "Var", {}, {.device = kPs});
     Node* const enter =
-        w.Add("enter_ref", "RefEnter", {{var, 0}},
+        p.Add("enter_ref", "RefEnter", {{var, 0}},
               {.device = kPs, .attrs = {{"frame_name", "f"}, {"is_constant", constant}}});
-    Node* const use = w.Add("use", "Heavy", {{enter, 0}}, {.device = kWorker});
-    ASSERT_TRUE(w.graph.SetInput(w.graph.FindNode("plus"), 1, {use, 0}).ok());
-    const Status status = w.Compile({}, {"exit:0"}).status();
+    Node* const use = p.Add("use", "Heavy", {{enter, 0}}, {.device = kWorker});
+    ASSERT_TRUE(p.graph.SetInput(p.graph.FindNode("plus"), 1, {use, 0}).ok());
+    const Status status = p.Compile({}, {"exit:0"}).status();
     if (constant) {
       EXPECT_TRUE(status.ok()) << status;
       continue;

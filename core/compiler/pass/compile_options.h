@@ -35,21 +35,21 @@ struct CompileOptions {
   // Optional passes that are left out, by name. InvalidArgument if there is no such pass, or if it
   // is a required pass.
   std::vector<std::string> disabled_passes = {};
-  // If true, floats are sent between tasks as bfloat16, unless a consumer stores them.
-  // CompressTransfers (core/compiler/passes/passes.h) has the rules.
+  // If true, floats are sent between tasks as bfloat16, unless a consumer stores them. The comment
+  // of CompressTransfers (core/compiler/passes/passes.h) has the exact rules.
   bool bfloat16_transfers = false;
   // The maximum of bytes that the tensors of a step may take on one device; 0: no limit. Variables
-  // and feeds do not count. If the prediction is near or above the limit, the step is changed so
-  // that it takes less memory. If that is not enough, the error is ResourceExhausted, with a list
-  // of the tensors that do not fit.
+  // and feeds do not count. If the predicted bytes are near or above the limit, the compiler
+  // changes the step so that it takes less memory. If that is not enough, it returns
+  // ResourceExhausted with a list of the tensors that do not fit.
   int64_t memory_limit = 0;
   // The clock for the times of the passes, also used by the kernels that fold constants. Borrowed;
   // must not be null.
   Env* env = nullptr;
   Scheduler* threads = nullptr;
-  // If true (partial run), feeds are received and fetches sent one by one while the step runs,
-  // through the step's rendezvous. PartialFeed and PartialFetch name the tensors there; the other
-  // end is the client's device.
+  // If true (partial run), the step receives its feeds and sends its fetches one by one while it
+  // runs, through its rendezvous. PartialFeed and PartialFetch (feeds.h) return the names of the
+  // tensors in the rendezvous, where both ends are the client's device.
   bool partial_run = false;
   // The device on which feeds enter and fetches leave the step: a device of the master's task.
   DeviceName client_device;
@@ -59,8 +59,8 @@ struct CompileOptions {
   // such node goes to the first device that it may use.
   const DeviceByNode* state_devices = nullptr;
   // An earlier placement of this step, by the first node of each group
-  // (PlacementReport::Group::node): it is kept unless another placement is predicted to be a tenth
-  // quicker. Borrowed; may be null.
+  // (PlacementReport::Group::node). The placer keeps it unless the predicted step with another
+  // placement is a tenth faster. Borrowed; may be null.
   const DeviceByNode* placed_before = nullptr;
   // If true, CompileReport::placement also has the predicted step (how long it takes, which node
   // runs when), and CompileReport::memory the memory that it takes.

@@ -30,8 +30,8 @@ double FlopsOf(const Node& node, const ShapeMap& shapes) {
 }
 
 constexpr double kLatencyBytesMax = 4 << 10, kRateBytesMin = 64 << 10;
-// At least this share of a transfer's time counts as caused by its bytes, even if the measured
-// latency is longer.
+// At least this share of a transfer's time counts as the time for its bytes, even if the measured
+// latency is longer than the rest.
 constexpr double kBytesShareMin = 0.25;
 
 // Moves `*known` towards a new value: quickly if the new value is better, else slowly.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CostTable: tells the placer how long nodes take on devices, how large their outputs are, and how
-// long the transfer of an output takes. A value type. Measurements are keyed by the names of nodes
-// and devices, so that measurements of one step serve the compilation of other steps. Estimates are
-// of one graph.
+// long the transfer of an output takes. Measurements are keyed by the names of nodes and devices,
+// so that measurements of one step serve the compilation of other steps. Estimates are for the
+// nodes of one graph.
 //
-// A node's time on a device is the first of these that is known: the time measured there; the time
-// measured on another device of the same type, multiplied by the ratio of the two devices' speeds;
-// an estimate from the node's work and the device's rates, corrected by the errors of earlier
-// estimates for the op and the device (learned_rates.h). The time is then multiplied by the
+// A node's time on a device is the first of these that is known: the time measured on this device;
+// the time measured on another device of the same type, multiplied by the ratio of the two devices'
+// speeds; an estimate from the node's work and the device's rates, corrected by the errors of
+// earlier estimates for the op and the device (learned_rates.h). The time is then multiplied by the
 // device's slowness in recent steps (device_slowness.h). Const functions are thread-safe.
 #pragma once
 
@@ -27,15 +27,16 @@ namespace penstock {
 
 class CostTable {
  public:
-  // Estimates the work of each node of `graph` from its op, types and shapes. Measurements stay.
-  // From then on the table answers for nodes of that graph. `devices` are the devices on which
-  // times were measured; with their rates, measurements are compared with estimates.
+  // Estimates the work of each node of `graph` from its op, types and shapes. Keeps measurements.
+  // From then on, arguments `node` of the functions below are nodes of this graph. `devices` are
+  // the devices on which times were measured: with their rates, Estimate compares measurements with
+  // estimates, and learns factors that correct the estimates.
   void Estimate(const Graph& graph, const ShapeMap& shapes,
                 const std::vector<DeviceInfo>& devices = {});
 
-  // Record one execution of a node, and the size of one of its outputs in bytes. The known time
-  // falls quickly and rises slowly, because noise only makes times longer. A time of more than four
-  // times the known time counts as four times.
+  // Record the time of one execution of a node, and the bytes of one of its outputs. The known time
+  // of the node falls quickly and rises slowly, because noise only makes times longer. A time above
+  // four times the known time counts as four times the known time.
   void RecordNode(string_view node, const DeviceName& device, double nanos);
   void RecordOutput(string_view node, int output, double bytes);
   // Records all nodes that one step ran on a device, once for each execution, and updates the
@@ -45,15 +46,15 @@ class CostTable {
     double nanos = 0;
   };
   void RecordStep(const DeviceName& device, absl::Span<const Execution> executions);
-  // Returns the factor by which nodes take longer on the device than their quickest times; 1: no
-  // longer.
+  // Returns the factor by which the device is slower now than the nodes' known times; 1: not
+  // slower.
   double Slowness(const DeviceName& device) const { return slowness_.Of(device); }
 
-  // Records one transfer from one task to another, from when the bytes were ready to their arrival.
-  // Small transfers (up to 4 KiB) tell the latency of the link, large transfers (64 KiB or more)
-  // its rate. Other sizes, and times that are not above 0, are ignored. The quickest transfers
-  // count most, because the others have waited for each other. `from` and `to` may be devices,
-  // which stand for their tasks.
+  // Records that a transfer of `bytes` bytes from one task to another took `nanos`, from the end of
+  // the producer to the arrival. Learns the link's latency from small transfers (up to 4 KiB) and
+  // its rate from large ones (64 KiB or more). Ignores other sizes, and times that are not above 0.
+  // The fastest transfers count most, because the others had to wait for each other. If `from` or
+  // `to` is a device, its task counts.
   void RecordTransfer(const DeviceName& from, const DeviceName& to, double bytes, double nanos);
 
   // The measured link from one task to another.
@@ -65,12 +66,12 @@ class CostTable {
   };
   const std::vector<Link>& links() const { return links_; }
   void AddLink(const Link& link) { links_.push_back(link); }
-  // Returns the measured latency and rate of the link between two tasks. In place of a value that
-  // was not measured, returns the worse of the values that the two devices state. `from` and `to`
-  // are devices of different tasks.
+  // Returns the measured latency and rate of the link between the tasks of two devices. For a value
+  // that was not measured, takes the worse one of the two devices' DeviceInfo::link_to_tasks.
+  // REQUIRES: the devices belong to different tasks.
   LinkRates LinkBetween(const DeviceInfo& from, const DeviceInfo& to) const;
 
-  // Everything that was recorded of a node. Another table can be filled from these records.
+  // All measurements of a node. Add copies them to another table.
   struct Record {
     std::string node;
     std::vector<std::pair<DeviceName, double>> times;  // nanoseconds
@@ -79,9 +80,10 @@ class CostTable {
   std::vector<Record> Records() const;  // in order of name
   void Add(const Record& record);
 
-  // The number of node ids that the last Estimate knew: nodes of larger ids have no estimate.
+  // Returns the max_id() that the graph had in the last Estimate. Nodes with this or a larger id
+  // have no estimate.
   int num_estimated() const { return static_cast<int>(work_.size()); }
-  // True if a time was recorded for the node on some device.
+  // Returns whether a time was recorded for the node on some device.
   bool IsMeasured(const Node& node) const;
   // Returns the node's time on the device. If there is neither a measurement nor an estimate,
   // returns the time of a kernel that does nothing.
@@ -103,7 +105,7 @@ class CostTable {
   struct NodeWork {
     double flops = 0;
     double bytes = 0;         // bytes that the node reads and writes
-    size_t first_output = 0;  // in output_bytes_
+    size_t first_output = 0;  // the index of output 0 in output_bytes_
   };
   const MeasuredNode* FindMeasured(const Node& node) const;
   // Returns the time that was recorded for the node on the device; null if there is none.
@@ -114,7 +116,7 @@ class CostTable {
   absl::flat_hash_map<std::string, MeasuredNode> measured_;  // by name
   std::vector<Link> links_;                                  // in order of the first transfer
   std::vector<NodeWork> work_;                               // by node id
-  std::vector<double> output_bytes_;                         // estimated
+  std::vector<double> output_bytes_;                         // the estimated sizes of all outputs
   LearnedRates learned_;
   DeviceSlowness slowness_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/pass/cost_table.h"
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -17,13 +17,13 @@ class CostTableTest : public testing::Test {
  protected:
   // A product of [2, 100] and [100, 3].
   CostTableTest() {
-    Node* a = w_.Add("a", "Input");
-    Node* b = w_.Add("b", "Input");
-    product_ = w_.Add("product", "Product", {{a, 0}, {b, 0}});
+    Node* a = p_.Add("a", "Input");
+    Node* b = p_.Add("b", "Input");
+    product_ = p_.Add("product", "Product", {{a, 0}, {b, 0}});
     shapes_ = {{PartialShape({2, 100})}, {PartialShape({100, 3})}, {PartialShape({2, 3})}};
   }
 
-  World w_;
+  TestProgram p_;
   Node* product_;
   ShapeMap shapes_;
   CostTable costs_;
@@ -33,7 +33,7 @@ class CostTableTest : public testing::Test {
 };
 
 TEST_F(CostTableTest, EstimatesComeFromWorkAndRates) {
-  costs_.Estimate(w_.graph, shapes_);
+  costs_.Estimate(p_.graph, shapes_);
   EXPECT_EQ(costs_.OutputBytes(*product_, 0), 2 * 3 * 4);
   // Reading and writing memory takes longer than the 2 * 2 * 3 * 100 operations.
   EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 200 + (200 + 300 + 6) * 4 / 10.0);
@@ -44,7 +44,7 @@ TEST_F(CostTableTest, EstimatesComeFromWorkAndRates) {
 }
 
 TEST_F(CostTableTest, UnknownShapesAreGuessed) {
-  costs_.Estimate(w_.graph, {});
+  costs_.Estimate(p_.graph, {});
   EXPECT_EQ(costs_.OutputBytes(*product_, 0), 64 * 64 * 4);
   DeviceInfo slow = cpu_;
   slow.rates = {.flops_per_ns = 1, .bytes_per_ns = 1e9, .launch_ns = 0};
@@ -54,7 +54,7 @@ TEST_F(CostTableTest, UnknownShapesAreGuessed) {
 TEST_F(CostTableTest, WhatWasMeasuredComesFirst) {
   costs_.RecordNode("product", cpu_.name, 7'000'000);
   costs_.RecordOutput("product", 0, 48);
-  costs_.Estimate(w_.graph, shapes_);
+  costs_.Estimate(p_.graph, shapes_);
   EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 7'000'000) << "however long it is";
   EXPECT_EQ(costs_.NodeNanos(*product_, other_cpu_), 7'000'000) << "of the same type";
   EXPECT_LT(costs_.NodeNanos(*product_, gpu_), 6000) << "still an estimate";
@@ -83,7 +83,7 @@ TEST_F(CostTableTest, RecordsFillAnotherTable) {
   EXPECT_EQ(other.NodeNanos(*product_, cpu_), 1000);
   EXPECT_EQ(other.NodeNanos(*product_, gpu_), 10);
   EXPECT_EQ(other.OutputBytes(*product_, 1), 48);
-  other.Estimate(w_.graph, shapes_);
+  other.Estimate(p_.graph, shapes_);
   EXPECT_EQ(other.Flops(*product_), 2 * 2 * 3 * 100);
   EXPECT_EQ(other.OutputBytes(*product_, 0), 2 * 3 * 4) << "not measured";
 }
@@ -95,13 +95,13 @@ TEST_F(CostTableTest, OneTimeThatIsFarOffCountsLittle) {
 }
 
 TEST_F(CostTableTest, EstimatesLearnFromWhatWasMeasured) {
-  Node* const other = w_.Add("other", "Product", {product_->input(0), product_->input(1)});
+  Node* const other = p_.Add("other", "Product", {product_->input(0), product_->input(1)});
   shapes_.push_back({PartialShape({2, 3})});
-  costs_.Estimate(w_.graph, shapes_);
+  costs_.Estimate(p_.graph, shapes_);
   const double estimate = costs_.NodeNanos(*other, cpu_);
   costs_.RecordNode("product", cpu_.name, 10 * estimate);
   costs_.RecordNode("product", other_cpu_.name, 30 * estimate);
-  costs_.Estimate(w_.graph, shapes_, {cpu_, other_cpu_, gpu_});
+  costs_.Estimate(p_.graph, shapes_, {cpu_, other_cpu_, gpu_});
   EXPECT_DOUBLE_EQ(costs_.NodeNanos(*other, cpu_), 10 * estimate);
   EXPECT_DOUBLE_EQ(costs_.NodeNanos(*other, other_cpu_), 30 * estimate);
   const DeviceInfo third = Device("/job:a/replica:0/task:2/device:CPU:0");
@@ -111,8 +111,8 @@ TEST_F(CostTableTest, EstimatesLearnFromWhatWasMeasured) {
 
 // On the throttled device, half of the steps are stopped in the middle of some node.
 TEST_F(CostTableTest, AThrottledDeviceIsSlow) {
-  Node* const other = w_.Add("other", "Product", {product_->input(0), product_->input(1)});
-  Node* const never = w_.Add("never", "Product", {product_->input(0), product_->input(1)});
+  Node* const other = p_.Add("other", "Product", {product_->input(0), product_->input(1)});
+  Node* const never = p_.Add("never", "Product", {product_->input(0), product_->input(1)});
   shapes_.insert(shapes_.end(), 2, {PartialShape({2, 3})});
   const auto run = [&](const DeviceInfo& device, double product_ns, double other_ns) {
     costs_.RecordStep(device.name, {{"product", product_ns}, {"other", other_ns}});
@@ -121,7 +121,7 @@ TEST_F(CostTableTest, AThrottledDeviceIsSlow) {
     run(cpu_, 1000, 1000);
     run(other_cpu_, 1000, 1000);
   }
-  costs_.Estimate(w_.graph, shapes_, {cpu_, other_cpu_});
+  costs_.Estimate(p_.graph, shapes_, {cpu_, other_cpu_});
   EXPECT_EQ(costs_.Slowness(cpu_.name), 1);
   EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 1000);
   const double before = costs_.NodeNanos(*never, cpu_);
@@ -130,7 +130,7 @@ TEST_F(CostTableTest, AThrottledDeviceIsSlow) {
     run(cpu_, stopped && early ? 5000 : 1000, stopped && !early ? 5000 : 1000);
     run(other_cpu_, 1000, 1000);
   }
-  costs_.Estimate(w_.graph, shapes_, {cpu_, other_cpu_});
+  costs_.Estimate(p_.graph, shapes_, {cpu_, other_cpu_});
   EXPECT_GT(costs_.Slowness(cpu_.name), 1.3);
   EXPECT_EQ(costs_.Slowness(other_cpu_.name), 1);
   // The two nodes together take the average time of the steps without the slowest one: 3818.
@@ -139,10 +139,10 @@ TEST_F(CostTableTest, AThrottledDeviceIsSlow) {
   EXPECT_GT(costs_.NodeNanos(*never, cpu_), 1.3 * before) << "estimates follow";
 }
 
-// The nodes themselves take longer. When the table has learnt that, the device does not count as
-// slow any more.
+// All nodes take longer in every step. When the table has learnt the new times, the device does not
+// count as slow any more.
 TEST_F(CostTableTest, NodesThatHaveGrownAreNotCountedTwice) {
-  costs_.Estimate(w_.graph, shapes_);
+  costs_.Estimate(p_.graph, shapes_);
   for (int step = 0; step < 12; ++step) costs_.RecordStep(cpu_.name, {{"product", 1000}});
   for (int step = 0; step < 12; ++step) {
     costs_.RecordStep(cpu_.name, {{"product", 3000}});
@@ -160,7 +160,7 @@ TEST_F(CostTableTest, TheSlowerEndOfALinkCounts) {
 }
 
 TEST_F(CostTableTest, LinksFollowTheQuickestTransfers) {
-  costs_.Estimate(w_.graph, shapes_);
+  costs_.Estimate(p_.graph, shapes_);
   constexpr double kMega = 1 << 20;
   costs_.RecordTransfer(cpu_.name, other_cpu_.name, 100, 20'000);
   costs_.RecordTransfer(cpu_.name, other_cpu_.name, kMega, 20'000 + kMega / 4);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeviceSlowness: the factor by which the nodes of recent steps took longer on a device than their
-// known times. A CostTable keeps the quickest times of each node. The quickest times do not show
-// that a device is throttled or shared, because most nodes then still run at full speed while some
-// are stopped for long. The sum of the times of all nodes of a step shows it. A value type; const
-// functions are thread-safe.
+// known times. A CostTable keeps the fastest times of each node. These do not show that a device is
+// throttled or shared with other processes, because most nodes then still run at full speed while a
+// few are stopped for long. The total time of all nodes of a step shows it. Const functions are
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,18 @@ class DeviceSlowness {
   static constexpr size_t kStepsKept = 12;   // steps kept per device; older steps do not count
   static constexpr size_t kStepsMin = 3;     // with fewer steps the factor is 1
   static constexpr double kFactorMin = 1.1;  // a smaller factor counts as noise
-  static constexpr double kFactorMax = 8;    // the maximum for one step
+  static constexpr double kFactorMax = 8;    // a step with a larger factor counts with this one
 
-  // Adds one measured step: the total time of its nodes on the device, and the sum of their times
-  // that were known before. Ignored unless `known_ns` is above 0.
+  // Adds one measured step: the total time of its nodes on the device, and the sum of the times
+  // that were known for these nodes before the step. Does nothing unless `known_ns` is above 0.
   void Add(const DeviceName& device, double measured_ns, double known_ns);
-  // Multiplies the known times of the steps that were added by `factor`. To be called when the
-  // known times of the device's nodes are multiplied by `factor`.
+  // Multiplies the known times of all added steps by `factor`. The caller does so when it
+  // multiplies the known times of the device's nodes by `factor`.
   void Rescale(const DeviceName& device, double factor);
 
-  // Returns the ratio of the sums of measured and known times over the last kStepsKept steps,
-  // without the slowest step; 1 if the ratio is below kFactorMin, or if there were fewer than
-  // kStepsMin steps.
+  // Returns the sum of measured times divided by the sum of known times, over the last kStepsKept
+  // steps without the slowest one. Returns 1 if this is below kFactorMin, or if there were fewer
+  // than kStepsMin steps.
   double Of(const DeviceName& device) const;
 
  private:

@@ -44,9 +44,9 @@ std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& fee
 // A client can set the attribute on any node. The attribute is ignored if outputs do not correspond
 // to inputs, or if following the inputs could lead around a loop.
 bool HasIndependentResults(const Node& node) {
-  const bool* const apart = node.attr<bool>(kIndependentResultsAttr);
-  return apart != nullptr && *apart && FlowOpOf(node) == FlowOp::kNone && !node.op().stateful &&
-         node.input_types() == node.output_types();
+  const bool* const independent = node.attr<bool>(kIndependentResultsAttr);
+  return independent != nullptr && *independent && FlowOpOf(node) == FlowOp::kNone &&
+         !node.op().stateful && node.input_types() == node.output_types();
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
                                                        const CompileOptions& options) {
   ASSIGN_OR_RETURN(const FeedMap feeds, ResolveFeeds(graph, options));
   ASSIGN_OR_RETURN(const std::vector<Endpoint> fetches, ResolveFetches(graph, options, feeds));
-  Reachability reach(graph, [&feeds](const Node& node, int input) -> const Node* {
+  Reachability reachability(graph, [&feeds](const Node& node, int input) -> const Node* {
     const Endpoint source = SourceInStep(node.input(input), feeds);
     return feeds.contains({source.node->id(), source.index}) ? nullptr : source.node;
   });
@@ -131,9 +131,9 @@ StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
   const int num_feeds = static_cast<int>(feeds.size());
   const int at_a_time = Reachability::kSourcesMax;
   for (int first = 0; first < num_feeds; first += at_a_time) {
-    reach.Find(Consumers(graph, feeds, first));
+    reachability.Find(Consumers(graph, feeds, first));
     for (size_t f = 0; f < fetches.size(); ++f) {
-      Reachability::Sources found = reach.Of(*read[f].node);
+      Reachability::Sources found = reachability.Of(*read[f].node);
       const auto fed = feeds.find({read[f].node->id(), read[f].index});
       if (fed != feeds.end()) {  // the fetch returns the feed
         found.reset();

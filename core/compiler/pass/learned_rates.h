@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LearnedRates: the ratio of measured to estimated time, by op and by device. It corrects the
-// estimates of nodes that were never measured on the device in question.
+// LearnedRates: the ratio of measured to estimated time, by op and by device. A CostTable corrects
+// estimates with it, for nodes that were not measured on a device.
 //
 // An op's factor is computed from all its measurements on one type of device ("CPU"); an op without
-// measurements there gets the factor of all ops together. A device's slowness compares it with
-// other devices of its type, by the ops that were measured on several of them; it is 1 for a device
-// that shares no op with another. A value type; thread-safe while it is const.
+// measurements on that type gets the factor of all ops together. A device's slowness compares the
+// device with others of its type, by the ops that were measured on several devices; it is 1 for a
+// device that has no such op. Const functions are thread-safe.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ namespace penstock {
 class LearnedRates {
  public:
   void Add(string_view op, const DeviceName& device, double measured_ns, double estimated_ns);
-  // Computes the devices' slowness. Call it after the last Add.
+  // Computes the devices' slowness. Call this after the last Add.
   void Finish();
 
   // Returns the factor by which to multiply an estimate for a node of this op on `device`.

@@ -17,8 +17,8 @@
 
 namespace penstock {
 
-// The graph that a pass is given: the whole graph; the whole graph, with a device for each node; or
-// the graph of one partition, for each partition in turn.
+// The graph that a pass gets. kGraph: the whole graph; kPlaced: the whole graph, in which each node
+// has a device; kPartition: the graph of one partition, and the pass runs for each partition.
 enum class Stage { kGraph, kPlaced, kPartition };
 
 struct PassContext {
@@ -35,20 +35,20 @@ struct PassContext {
   const std::vector<DeviceInfo>& devices;
   const CompileOptions& options;
   CompileReport& report;
-  Graph* graph;  // the graph that the pass changes; empty before "prune"
+  Graph* graph;  // the graph that the pass changes; "prune" gets an empty one
   // The measured costs; from the pass "place" on also estimates for every node of `graph`.
   CostTable costs;
-  // By node id: how long the step takes from the node's start to its end, as predicted. The nodes
-  // of a partition that wait for nothing start in descending order of urgency. Empty: in the
+  // By node id: the predicted time from the node's start to the end of the step. The nodes of a
+  // partition that have no inputs start in descending order of urgency or, if this is empty, in the
   // graph's order.
   std::vector<double> urgency = {};
   std::vector<Partition> partitions = {};  // in order of device name; empty before "partition"
-  std::optional<ShapeMap> shapes = {};     // see Shapes
+  std::optional<ShapeMap> shapes = {};     // the result of Shapes(), if it was called
 };
 
 struct Pass {
-  // A required pass runs for every step. An optional pass may be left out, and is left out unless
-  // CompileOptions::optimize is set; the step then computes the same values.
+  // A required pass runs for every step. An optional pass runs only if CompileOptions::optimize is
+  // true and disabled_passes does not name it; without it the step computes the same values.
   enum Need { kRequired, kOptional };
 
   const char* name;

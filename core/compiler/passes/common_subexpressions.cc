@@ -15,7 +15,8 @@ namespace {
 
 bool MayMerge(const Node& node) {
   if (node.op().stateful || node.op().internal()) return false;
-  if (node.num_inputs() == 0 && !node.op().is_constant) return false;  // placeholders have names
+  // Placeholders have no inputs but are different: clients feed them by name.
+  if (node.num_inputs() == 0 && !node.op().is_constant) return false;
   if (FlowOpOf(node) != FlowOp::kNone) return false;
   const auto is_ref = [](const EdgeType& type) { return type.ref; };
   return std::none_of(node.input_types().begin(), node.input_types().end(), is_ref) &&
@@ -81,7 +82,7 @@ Status EliminateCommonSubexpressions(PassContext& context) {
       graph->AddControlEdge(*original, after);
       graph->RemoveControlEdge(node, after);
     }
-    // Remove it here: RemoveDeadNodes would keep the duplicate if it reads a reference.
+    // Remove the duplicate here, because RemoveDeadNodes would keep one that reads a reference.
     if (!targets.contains(node->name())) graph->RemoveNode(node);
   }
   return OkStatus();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sends floats to other tasks as bfloat16. Half of the bytes that a training transfers are the low
-// bits of floats. Weights sent to a worker and gradients sent back do not need these bits. A value
-// that is stored needs these bits: rounded weights in a checkpoint stay rounded. So this pass first
-// finds the values that must arrive unchanged, and rounds the others.
+// halves of floats. Weights sent to a worker and gradients sent back are precise enough without
+// them. But a value that is stored must keep them, because rounded weights in a checkpoint stay
+// rounded. So this pass first finds the values that must arrive unchanged, and rounds the others.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -18,8 +18,8 @@
 namespace penstock {
 namespace {
 
-// Tensors with fewer elements are sent unchanged: for them a message costs more than its bytes, and
-// they include learning rates, counters and losses.
+// Tensors with fewer elements are sent unchanged: rounding would save little, because the cost of a
+// message exceeds that of its bytes, and learning rates, counters and losses are among them.
 constexpr int64_t kElementsMin = 256;
 
 bool IsStateOrVariant(EdgeType type) {
@@ -76,7 +76,7 @@ class KeptValues {
     }
   }
 
-  // Returns whether the node needs exactly the sender's bits as `input`.
+  // Returns whether the value of this input must arrive at the node unrounded.
   bool Needs(const Node& node, int input) const {
     if (node.input_type(input).dtype != DType::kFloat) return true;
     if (StoresInputs(node)) return !ArgOf(node, input).is_gradient;
@@ -98,9 +98,10 @@ class KeptValues {
   std::vector<const Node*> to_follow_;
 };
 
-// Returns true for outputs that must not be followed by a Cast. The partitioner copies constants,
-// and sends the inputs of a loop before they enter it; only a NextIteration may lead back to a
-// Merge. A client's feed stays exact.
+// Returns true if the pass must not insert a Cast after outputs of `source`: after constants, which
+// the partitioner copies; after an Enter, because the partitioner sends the value before it enters
+// the loop; after a NextIteration, because only it may lead back to a Merge; and after feeds, which
+// stay exact.
 bool CannotBeCast(const Node& source) {
   const OpDef& op = source.op();
   return op.end == EndOp::kFeed || (op.is_constant && source.control_inputs().empty()) ||
@@ -134,7 +135,7 @@ class Compressor {
       ASSIGN_OR_RETURN(const bool same, SameTask(source->assigned_device(), device));
       if (!same) transfers[{edge.src_index, device}].push_back(edge);
     }
-    std::map<int, Node*> rounded;  // by output: the Cast
+    std::map<int, Node*> rounded;  // by output: the Cast that rounds it
     for (const auto& [to, edges] : transfers) {
       // If one consumer needs the exact tensor, all consumers on that device use it.
       if (absl::c_any_of(edges, [&](const OutEdge& e) { return MustBeExact(e); })) continue;

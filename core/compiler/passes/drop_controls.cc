@@ -5,8 +5,9 @@ namespace penstock {
 
 Status DropControls(PassContext& context) {
   for (Node* node : context.graph->nodes()) {
-    // These nodes keep their control edges: a Merge does not wait for all of its inputs, and a node
-    // that runs dead may treat a dead input and a dead control input differently.
+    // Two kinds of nodes keep their control edges: a Merge, which does not wait for all its data
+    // inputs, and a node that runs even if an input is dead, because it may treat dead data inputs
+    // and dead control inputs differently.
     const OpDef& op = node->op();
     if (node->control_inputs().empty() || op.flow == FlowOp::kMerge || op.runs_dead) continue;
     for (const Endpoint& input : node->inputs()) {

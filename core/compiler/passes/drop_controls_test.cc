@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
 
 TEST(DropControlsTest, DropsWhatADataEdgeSays) {
-  World w;
-  Node* x = w.Add("x", "Noise");
-  Node* other = w.Add("other", "Noise");
-  w.Add("y", "Sum2", {{x, 0}, {x, 0}}, {.after = {x, other}});
-  ASSERT_TRUE(w.Compile({}, {"y:0"}).ok());
-  EXPECT_EQ(w.After("partition").FindNode("y")->control_inputs().size(), 2u);
-  const Node* const y = w.After("controls").FindNode("y");
+  TestProgram program;
+  Node* x = program.Add("x", "Noise");
+  Node* other = program.Add("other", "Noise");
+  program.Add("y", "Sum2", {{x, 0}, {x, 0}}, {.after = {x, other}});
+  ASSERT_TRUE(program.Compile({}, {"y:0"}).ok());
+  EXPECT_EQ(program.After("partition").FindNode("y")->control_inputs().size(), 2u);
+  const Node* const y = program.After("controls").FindNode("y");
   ASSERT_EQ(y->control_inputs().size(), 1u);
   EXPECT_EQ(y->control_inputs()[0]->name(), "other");
 }
 
-// A Merge waits for one of its inputs only.
+// A Merge keeps its control edges, because it waits for only one of its data inputs.
 TEST(DropControlsTest, AMergeKeepsItsOrder) {
-  World w;
-  Node* x = w.Add("x", "Noise");
-  Node* p = w.Add("p", "Noise");
-  Node* branches = w.Add("branches", "Switch", {{x, 0}, {p, 0}});
-  Node* yes = w.Add("yes", "Heavy", {{branches, 1}});
-  w.Add("y", "Merge", {{branches, 0}, {yes, 0}}, {.after = {yes}});
-  ASSERT_TRUE(w.Compile({}, {"y:0"}).ok());
-  EXPECT_EQ(w.After("controls").FindNode("y")->control_inputs().size(), 1u);
+  TestProgram program;
+  Node* x = program.Add("x", "Noise");
+  Node* p = program.Add("p", "Noise");
+  Node* branches = program.Add("branches", "Switch", {{x, 0}, {p, 0}});
+  Node* yes = program.Add("yes", "Heavy", {{branches, 1}});
+  program.Add("y", "Merge", {{branches, 0}, {yes, 0}}, {.after = {yes}});
+  ASSERT_TRUE(program.Compile({}, {"y:0"}).ok());
+  EXPECT_EQ(program.After("controls").FindNode("y")->control_inputs().size(), 1u);
 }
 
-// A control edge between devices needs a message of its own, so it stays even beside a data edge.
+// A control edge between devices stays even beside a data edge.
 TEST(DropControlsTest, AnOrderBetweenDevicesStays) {
-  World w;
-  Node* x = w.Add("x", "Noise", {}, {.device = kPs});
-  Node* z = w.Add("z", "Noise", {}, {.device = kPs});
-  w.Add("y", "Heavy", {{x, 0}}, {.device = kWorker, .after = {z}});
-  const auto partitions = w.Compile({}, {"y:0"});
+  TestProgram program;
+  Node* x = program.Add("x", "Noise", {}, {.device = kPs});
+  Node* z = program.Add("z", "Noise", {}, {.device = kPs});
+  program.Add("y", "Heavy", {{x, 0}}, {.device = kWorker, .after = {z}});
+  const auto partitions = program.Compile({}, {"y:0"});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
-  EXPECT_EQ(w.After("controls").FindNode("y")->control_inputs().size(), 1u);
+  EXPECT_EQ(program.After("controls").FindNode("y")->control_inputs().size(), 1u);
 }
 
 }  // namespace

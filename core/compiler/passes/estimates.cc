@@ -30,8 +30,8 @@ Status EstimateCosts(PassContext& context) {
       context.costs.Estimate(*context.graph, *shapes, context.devices);
       return OkStatus();
     }
-    // If the expected shapes do not fit the graph, estimate without them. A step fails when it is
-    // fed the unsuitable shapes, but a step that is fed other shapes must compile.
+    // If the expected shapes do not fit the graph, estimate without them. The step must still
+    // compile, because it may be fed other shapes.
   }
   ASSIGN_OR_RETURN(const ShapeMap* const shapes, context.Shapes());
   context.costs.Estimate(*context.graph, *shapes, context.devices);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EstimateCosts: predicts what each node costs, for the passes that weigh one order or device
-// against another. Each pass that needs estimates makes them anew, because the passes before it
-// have changed the graph. Not thread-safe: it writes to the context.
+// EstimateCosts: estimates the cost of each node, for passes that compare orders or devices. Each
+// pass that needs estimates calls it again, because the passes before it have changed the graph.
+// Not thread-safe, because it writes to the context.
 #pragma once
 
 #include "core/base/status.h"
@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Gives PassContext::costs an estimate for each node of the present graph, by shapes that are
-// inferred from the expected shapes of the feeds; if these do not fit the graph, without them.
-// Errors are those of shape inference.
+// Adds an estimate for each node of the present graph to PassContext::costs. Infers the shapes from
+// the expected shapes of the feeds or, if these do not fit the graph, without them. Errors are
+// those of shape inference.
 Status EstimateCosts(PassContext& context);
 
 }  // namespace penstock

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "core/op/shape_scope.h"
 #include "gtest/gtest.h"
 
@@ -79,7 +79,8 @@ TEST_F(EstimatesTest, AFeedWithoutAnExpectedShapeIsUnknown) {
   EXPECT_EQ(FeedBytes({PartialShape(), PartialShape()}), unknown);
 }
 
-// The step fails if it is fed such a tensor; it may be fed another one.
+// The expected shape does not fit the graph. The step must compile, because it may be fed a tensor
+// of another shape.
 TEST_F(EstimatesTest, ExpectedShapesThatDoNotFitAreNotUsed) {
   const double unknown = FeedBytes({});
   EXPECT_EQ(FeedBytes({PartialShape(), PartialShape({3, 3})}), unknown);

@@ -33,13 +33,13 @@ std::string NameOf(const MemoryProfile::Buffer& buffer) {
 }
 
 MemoryReport::Device Describe(const MemoryPlan& plan, int device) {
-  const MemoryProfile::Device& its = plan.profile().devices[device];
+  const MemoryProfile::Device& profile = plan.profile().devices[device];
   MemoryReport::Device report = {.device = plan.model().devices()[device],
-                                 .peak_bytes = its.peak_bytes,
-                                 .peak_own_bytes = its.peak_own_bytes,
-                                 .state_bytes = its.state_bytes,
-                                 .fed_bytes = its.fed_bytes};
-  if (its.peak_bytes > 0) report.peak_node = plan.order()[its.peak_at]->name();
+                                 .peak_bytes = profile.peak_bytes,
+                                 .peak_own_bytes = profile.peak_own_bytes,
+                                 .state_bytes = profile.state_bytes,
+                                 .fed_bytes = profile.fed_bytes};
+  if (profile.peak_bytes > 0) report.peak_node = plan.order()[profile.peak_at]->name();
   for (const MemoryProfile::Buffer* buffer : BuffersAtPeak(plan.profile(), device)) {
     if (report.largest.size() == MemoryReport::kTensorsMax || buffer->bytes == 0) break;
     report.largest.push_back({NameOf(*buffer), buffer->bytes, buffer->received});
@@ -47,7 +47,7 @@ MemoryReport::Device Describe(const MemoryPlan& plan, int device) {
   return report;
 }
 
-Status DoesNotFit(const MemoryReport& report) {
+Status DoesNotFitError(const MemoryReport& report) {
   std::string list;
   for (const MemoryReport::Device& device : report.devices) {
     if (device.peak_bytes <= report.limit_bytes) continue;
@@ -114,7 +114,7 @@ Status FitMemory(PassContext& context) {
     report.devices.back().worst_bytes = worst[d];
     report.devices.back().naive_bytes = naive.devices[d].peak_bytes;
   }
-  return limit > 0 && !plan.Fits() ? DoesNotFit(report) : OkStatus();
+  return limit > 0 && !plan.Fits() ? DoesNotFitError(report) : OkStatus();
 }
 
 }  // namespace penstock

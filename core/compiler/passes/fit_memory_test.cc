@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -10,8 +10,8 @@ using ::testing::HasSubstr;
 
 constexpr double kBytes = 1'000'000;
 
-// Five tensors, each of which is used twice: in the forward pass and in the backward pass.
-struct Chain : World {
+// A step with five large tensors. Each is used in the forward pass and again in the backward pass.
+struct Chain : TestProgram {
   Chain() {
     Node* x = Add("in", "Noise");
     std::vector<Node*> kept;
@@ -33,44 +33,44 @@ struct Chain : World {
 };
 
 TEST(FitMemoryTest, PredictsWhenAsked) {
-  Chain w;
-  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
-  EXPECT_TRUE(w.report.memory.devices.empty());
-  w.options.predict = true;
-  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
-  ASSERT_EQ(w.report.memory.devices.size(), 1u);
-  const MemoryReport::Device& device = w.report.memory.devices[0];
+  Chain p;
+  ASSERT_TRUE(p.Compile({}, {"back0:0"}).ok());
+  EXPECT_TRUE(p.report.memory.devices.empty());
+  p.options.predict = true;
+  ASSERT_TRUE(p.Compile({}, {"back0:0"}).ok());
+  ASSERT_EQ(p.report.memory.devices.size(), 1u);
+  const MemoryReport::Device& device = p.report.memory.devices[0];
   EXPECT_EQ(device.device, kWorker);
   EXPECT_NEAR(device.peak_bytes, 5 * kBytes, 0.02 * kBytes);
   EXPECT_EQ(device.peak_bytes, device.naive_bytes);
   ASSERT_GE(device.largest.size(), 5u);
   EXPECT_NEAR(device.largest[0].bytes, kBytes, 4096);
   EXPECT_THAT(device.largest[0].name, HasSubstr("kept"));
-  EXPECT_THAT(ToString(w.report), HasSubstr("peak 5017.8 kB of the step's tensors"));
+  EXPECT_THAT(ToString(p.report), HasSubstr("peak 5017.8 kB of the step's tensors"));
 }
 
 TEST(FitMemoryTest, AStepThatFitsStaysAsItIs) {
-  Chain w;
-  w.options.memory_limit = static_cast<int64_t>(7 * kBytes);
-  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
-  EXPECT_FALSE(w.report.memory.ordered);
-  EXPECT_EQ(w.After("memory").num_nodes(), w.After("compress").num_nodes());
+  Chain p;
+  p.options.memory_limit = static_cast<int64_t>(7 * kBytes);
+  ASSERT_TRUE(p.Compile({}, {"back0:0"}).ok());
+  EXPECT_FALSE(p.report.memory.ordered);
+  EXPECT_EQ(p.After("memory").num_nodes(), p.After("compress").num_nodes());
 }
 
 TEST(FitMemoryTest, AStepThatDoesNotIsChangedUntilItDoes) {
-  Chain w;
-  w.options.memory_limit = static_cast<int64_t>(3 * kBytes);
-  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
-  const MemoryReport& report = w.report.memory;
+  Chain p;
+  p.options.memory_limit = static_cast<int64_t>(3 * kBytes);
+  ASSERT_TRUE(p.Compile({}, {"back0:0"}).ok());
+  const MemoryReport& report = p.report.memory;
   EXPECT_LE(report.devices.at(0).peak_bytes, 3 * kBytes);
   EXPECT_GT(report.devices[0].naive_bytes, 4.9 * kBytes);
   EXPECT_GT(report.num_recomputed, 0);
-  EXPECT_THAT(ToString(w.report), HasSubstr("nodes run again, 0 tensors swapped"));
+  EXPECT_THAT(ToString(p.report), HasSubstr("nodes run again, 0 tensors swapped"));
 }
 
 // Layers on kWorker. Each reads a weight from kPs, and makes a large tensor that is needed at the
 // end.
-struct DistantWeights : World {
+struct DistantWeights : TestProgram {
   static constexpr int kLayers = 12;
   static constexpr double kWeight = 4e6, kKept = 2e6;
 
@@ -80,8 +80,8 @@ struct DistantWeights : World {
     for (int i = 0; i < kLayers; ++i) {
       const std::string layer = StrCat("layer", i), weight = StrCat("weight", i);
       Node* const variable = Add(StrCat("variable", i), "Var", {}, {.device = kPs});
-      Node* const w = Add(weight, "Identity", {{variable, 0}}, {.device = kPs});
-      last = Add(layer, "Product", {{last, 0}, {w, 0}}, {.device = kWorker});
+      Node* const p = Add(weight, "Identity", {{variable, 0}}, {.device = kPs});
+      last = Add(layer, "Product", {{last, 0}, {p, 0}}, {.device = kWorker});
       costs.RecordNode(layer, *DeviceName::Parse(kWorker), 1e7);
       costs.RecordNode(weight, *DeviceName::Parse(kPs), 1e3);
       costs.RecordOutput(weight, 0, kWeight);
@@ -123,14 +123,14 @@ TEST(FitMemoryTest, CountsWhatIsSentLateWhenItIsSent) {
 // Delaying the weights (pass "schedule") is not enough for this limit. The pass "memory" must also
 // recompute tensors of the worker, and must keep the delays.
 TEST(FitMemoryTest, KeepsWhatIsSentLateLate) {
-  DistantWeights w;
-  w.options.memory_limit = static_cast<int64_t>(5.5 * DistantWeights::kWeight);
-  const Status status = w.Compile({}, {"end0:0"}).status();
+  DistantWeights p;
+  p.options.memory_limit = static_cast<int64_t>(5.5 * DistantWeights::kWeight);
+  const Status status = p.Compile({}, {"end0:0"}).status();
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_LE(w.WorkerPeak(), static_cast<double>(w.options.memory_limit));
-  EXPECT_GT(w.report.memory.num_recomputed, 0);
+  EXPECT_LE(p.WorkerPeak(), static_cast<double>(p.options.memory_limit));
+  EXPECT_GT(p.report.memory.num_recomputed, 0);
   int late = 0;
-  for (const Node* node : w.After("memory").nodes()) {
+  for (const Node* node : p.After("memory").nodes()) {
     if (!node->name().starts_with("_late_")) continue;
     ++late;
     ASSERT_FALSE(node->control_inputs().empty());
@@ -139,7 +139,7 @@ TEST(FitMemoryTest, KeepsWhatIsSentLateLate) {
   EXPECT_GT(late, 6);
 
   DistantWeights early;
-  early.options.memory_limit = w.options.memory_limit;
+  early.options.memory_limit = p.options.memory_limit;
   early.options.disabled_passes = {"schedule"};
   const Status refused = early.Compile({}, {"end0:0"}).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
@@ -147,9 +147,9 @@ TEST(FitMemoryTest, KeepsWhatIsSentLateLate) {
 }
 
 TEST(FitMemoryTest, RefusesWhatCannotFit) {
-  Chain w;
-  w.options.memory_limit = static_cast<int64_t>(kBytes) / 2;
-  const Status status = w.Compile({}, {"back0:0"}).status();
+  Chain p;
+  p.options.memory_limit = static_cast<int64_t>(kBytes) / 2;
+  const Status status = p.Compile({}, {"back0:0"}).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   const std::string text(status.message());
   EXPECT_THAT(text, HasSubstr("memory_limit: the step does not fit into 500000 bytes"));
@@ -159,9 +159,9 @@ TEST(FitMemoryTest, RefusesWhatCannotFit) {
 }
 
 TEST(FitMemoryTest, RefusesLoopsAndNonsense) {
-  LoopWorld w;
-  w.options.memory_limit = 1;
-  const Status loop = w.Compile({}, {"exit:0"}).status();
+  LoopTestProgram p;
+  p.options.memory_limit = 1;
+  const Status loop = p.Compile({}, {"exit:0"}).status();
   EXPECT_EQ(loop.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(loop.message()), HasSubstr("has the loop 'f'"));
   Chain chain;

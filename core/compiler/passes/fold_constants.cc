@@ -20,8 +20,9 @@ namespace {
 // is cheaper to compute in each step.
 constexpr int64_t kFoldedBytesMax = 10 << 20;
 
-// A constant that waits for another node may be on a branch that is not taken, or in a loop. Nodes
-// computed from it must stay on this branch or in this loop, so they are not folded.
+// Returns whether the node is a constant from which other nodes may be folded. A constant with a
+// control input may be on a branch that is not taken, or in a loop; nodes computed from it must
+// stay on this branch or in this loop.
 bool IsConst(const Node& node) { return node.op().is_constant && node.control_inputs().empty(); }
 
 bool MayFold(const Node& node) {
@@ -35,7 +36,8 @@ bool MayFold(const Node& node) {
   return true;
 }
 
-// Decides by the inferred shapes, so that a tensor that is too large is never allocated.
+// Returns whether an output of the node is too large for folding. Uses the inferred shapes, so that
+// such an output is never computed.
 bool TooLarge(const Node& node, const ShapeMap& shapes) {
   if (static_cast<size_t>(node.id()) >= shapes.size()) return false;
   for (int i = 0; i < node.num_outputs(); ++i) {
@@ -56,7 +58,7 @@ class Folder {
   Status Run(const ShapeMap& shapes) {
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     // The shape of a tensor on a branch may be known although the branch is not taken. A constant
-    // would exist even then, so such shapes are not folded.
+    // with this shape would exist even then. So shapes are not folded if the graph has branches.
     const bool branches = std::any_of(order.begin(), order.end(), [](const Node* node) {
       return FlowOpOf(*node) != FlowOp::kNone;
     });
@@ -72,8 +74,8 @@ class Folder {
   }
 
  private:
-  // Subtracts the bytes of `values` from bytes_left_. Returns false, and subtracts nothing, if so
-  // many are not left.
+  // Subtracts the bytes of `values` from bytes_left_. If bytes_left_ is smaller, returns false and
+  // subtracts nothing.
   bool ReserveBytes(const std::vector<Tensor>& values) {
     int64_t bytes = 0;
     for (const Tensor& value : values) bytes += static_cast<int64_t>(value.bytes());
@@ -146,7 +148,8 @@ class Folder {
                        .output_types = node.output_types().data(),
                        .num_inputs = node.num_inputs(),
                        .num_outputs = node.num_outputs()});
-    // If the node fails, its error is reported when the node runs, if it ever does.
+    // If the kernel fails, leave the node in the graph: the step reports the error if it runs the
+    // node.
     if (!Guarded([&] { return (*kernel)->Compute(ctx); }).ok()) return {};
     for (const Tensor& output : outputs) {
       if (!output.valid() || static_cast<int64_t>(output.bytes()) > kFoldedBytesMax) return {};
@@ -170,7 +173,7 @@ class Folder {
   }
 
   Graph& graph_;
-  int64_t bytes_left_ = 256 << 20;  // for all folded constants
+  int64_t bytes_left_ = 256 << 20;  // how many more bytes folded constants may take
   Env& env_;
   Scheduler& threads_;
   ResourceStore resources_;

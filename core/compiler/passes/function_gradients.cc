@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// The limit of an import (core/graph/graph_proto.h). Nested gradients multiply the nodes.
+// The same limit as for an import (core/graph/graph_proto.h): nested gradients multiply the number
+// of nodes.
 constexpr int kNodesMax = 1'000'000;
 
 bool StandsForGradients(const Node& node) { return node.FindAttr(kFunctionResultsAttr) != nullptr; }
@@ -33,8 +34,9 @@ Status ReplaceByNoOp(Node* node, std::vector<Node*> made, Graph& graph) {
   return OkStatus();
 }
 
-// Replaces `node`, or the outputs of it that are used, by the gradients for which it stands.
-// InvalidArgument if its attribute does not fit its inputs. REQUIRES: the builder has no error yet.
+// Replaces `node` by the gradients for which it stands. Adds only gradients that have a consumer,
+// unless the node is a target or has control outputs. InvalidArgument if its attribute does not fit
+// its inputs. REQUIRES: the builder has no error yet.
 Status Expand(Node* node, bool is_target, GraphBuilder& builder) {
   const int64_t* const attr = node->attr<int64_t>(kFunctionResultsAttr);
   const int64_t arguments = node->num_outputs(), results = attr != nullptr ? *attr : -1;
@@ -59,7 +61,7 @@ Status Expand(Node* node, bool is_target, GraphBuilder& builder) {
     const auto& edges = node->out_edges();
     const bool used = std::any_of(edges.begin(), edges.end(),
                                   [i](const OutEdge& edge) { return edge.src_index == i; });
-    // Some arguments, such as handles, have no gradient, and no node uses one.
+    // An argument without a gradient, such as a handle, needs none if no node uses it.
     if (!used && (!runs_all || gradients[i].none())) continue;
     const Output dx = gradients[i].none() ? ZerosLike(xs[i]) : Dense(gradients[i]);
     RETURN_IF_ERROR(builder.status());

@@ -19,7 +19,7 @@ bool PassesOn(const OpDef& op) {
   return op.passes_through || op.flow == FlowOp::kSwitch || op.flow == FlowOp::kEnter;
 }
 
-// A handle that passes through more nodes counts as unknown.
+// If a handle passes through more nodes than this, its resource counts as unknown.
 constexpr int kHandleHopsMax = 100;
 
 // Identifies the resource of a handle: its container, and its name in the container.
@@ -50,9 +50,9 @@ bool MayUpdate(const Node& node, const std::optional<StateName>& variable) {
   return false;
 }
 
-// Finds the nodes that run before a node. The total length of the walks is limited. An untrusted
-// graph may have a million lookups behind a million nodes, and the pass must not take quadratic
-// time.
+// Finds the nodes that run before a node. Limits the total number of nodes visited by all calls,
+// because the pass must not take quadratic time for an untrusted graph with a million lookups after
+// a million nodes.
 class Ancestors {
  public:
   explicit Ancestors(const Graph& graph)
@@ -93,7 +93,7 @@ struct Lookup {
 };
 
 // Returns whether the node takes rows of a tensor. Compares names of ops, because the pass replaces
-// exactly these two, by ResourceGather, which has the same arguments except for the axis.
+// exactly these two ops by ResourceGather, whose arguments are the same except for the axis.
 bool TakesRows(const Node& gather) {
   if (gather.op_name() == "Gather") return true;
   if (gather.op_name() != "GatherV2" || *gather.attr<int64_t>("batch_dims") != 0) return false;
@@ -104,22 +104,22 @@ bool TakesRows(const Node& gather) {
                                          : value->flat<int32_t>()[0] == 0;
 }
 
-// Returns the Gather with its path if it can be replaced, else nullopt. `beside` are the names of
-// nodes with which other nodes must be colocated.
+// Returns the Gather with its path if it can be replaced, else nullopt. `beside` has the names of
+// nodes that other nodes name in their colocation attributes.
 std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::string>& beside) {
   if (!TakesRows(*gather) || beside.contains(gather->name())) return std::nullopt;
   Lookup lookup{.gather = gather};
   for (Node* node = gather->input(0).node;; node = node->input(0).node) {
-    const bool only_feeds_this = node->out_edges().size() == 1 && node->control_outputs().empty();
-    if (!only_feeds_this || beside.contains(node->name())) return std::nullopt;
+    const bool has_one_consumer = node->out_edges().size() == 1 && node->control_outputs().empty();
+    if (!has_one_consumer || beside.contains(node->name())) return std::nullopt;
     lookup.path.push_back(node);
     if (node->op().reads_variable) break;
     if (!node->op().passes_through) return std::nullopt;
   }
   const auto* group = gather->attr<std::vector<std::string>>(kColocationAttr);
   const auto* reads = lookup.read()->attr<std::vector<std::string>>(kColocationAttr);
-  const bool placed_with_another = group != nullptr && (reads == nullptr || *reads != *group);
-  return placed_with_another ? std::nullopt : std::optional(lookup);
+  const bool colocated_elsewhere = group != nullptr && (reads == nullptr || *reads != *group);
+  return colocated_elsewhere ? std::nullopt : std::optional(lookup);
 }
 
 // Returns the nodes whose control inputs the new node must take over. The axis is among them: it
@@ -131,8 +131,8 @@ std::vector<Node*> ReplacedNodes(const Lookup& lookup) {
   return nodes;
 }
 
-// Returns true if an update runs before the Gather but need not run before the read, or if finding
-// out would take too long.
+// Returns true if an update of the variable runs before the Gather but need not run before the
+// read, or if the graph is too large to tell.
 bool MayMissUpdate(const Lookup& lookup, Ancestors* ancestors) {
   const std::optional<StateName> variable = StateBehind(lookup.read()->input(0));
   const auto before_gather = ancestors->Of(lookup.gather);

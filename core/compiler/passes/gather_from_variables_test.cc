@@ -199,7 +199,7 @@ TEST_F(GatherFromVariablesTest, AnyOrderAroundItIsKept) {
   EXPECT_EQ(Compiled(), "ResourceGather(table, ids, ^a, ^b, ^c, ^d)");
 }
 
-// Two equal constants have been merged before.
+// The pass "merge" has merged two equal constants before.
 TEST_F(GatherFromVariablesTest, TheAxisMayBeTheIndexAsWell) {
   Node* const zero = Axis(0);
   UseRows(Add("rows", "GatherV2", {{Read("read"), 0}, {zero, 0}, {zero, 0}}));

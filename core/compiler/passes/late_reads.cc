@@ -2,9 +2,9 @@
 //
 // Makes some reads of variables late, as TensorFlow does. In TensorFlow, the value of a ref edge
 // shares the variable's memory. So a node that runs after an update sees the new value, even
-// through an Identity that ran before the update. Programs rely on that: SyncReplicasOptimizer puts
-// the global step into its token queue after the update, through a read without control edges. If
-// that Identity took a snapshot, it would hold the old value.
+// through an Identity that ran before the update. Programs rely on that: SyncReplicasOptimizer
+// enqueues the global step after the update, but reads it through an Identity without control
+// edges. With a snapshot in this Identity, it would enqueue the old value.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -86,9 +86,8 @@ class LateReads {
     return OkStatus();
   }
 
-  // Returns the node that made the handle of the variable that `node` passes on. At a Merge,
-  // follows the first input whose variable is known: the variable of a loop-carried value is not
-  // known yet.
+  // Returns the node that made the handle of the variable that `node` passes on. For a Merge, takes
+  // the first input whose variable is known, because that of a loop-carried value is not known yet.
   const Node* ReferredTo(const Node& node) const {
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Node* const variable = variable_of_[node.input(i).node->id()];
@@ -97,26 +96,26 @@ class LateReads {
     return nullptr;
   }
 
-  // Finds the uses that may have to read late. These are on the device of their view, and their
-  // variable has updates.
+  // Finds the uses that may have to read late: those on the device of their view, of variables that
+  // the step updates.
   void FindUses() {
     for (const auto& [variable, views] : views_) {
       if (!updates_.contains(variable)) continue;
       for (Node* view : views) {
         for (const OutEdge& edge : view->out_edges()) {
-          const bool here = edge.dst->assigned_device() == view->assigned_device();
+          const bool same_device = edge.dst->assigned_device() == view->assigned_device();
           // The initial values of a loop are read before any node of the loop runs.
           const bool begins =
               FlowOpOf(*view) == FlowOp::kEnter && FlowOpOf(*edge.dst) == FlowOp::kMerge;
-          if (here && !begins) uses_[variable].push_back({view, edge});
+          if (same_device && !begins) uses_[variable].push_back({view, edge});
         }
       }
     }
   }
 
   // Marks each use that runs after an update if its view need not run after that update. Walks the
-  // graph once for as many updates as Reachability can search at once. Updates of one walk are
-  // neighbours in the graph, so that a walk need not start at the graph's beginning.
+  // graph once for each batch of as many updates as Reachability can handle. The updates of a batch
+  // are close together in the topological order, so a walk need not start at the order's beginning.
   void FindLateUses() {
     Reachability after(graph_, [](const Node& node, int input) { return node.input(input).node; });
     std::vector<Update> updates;
@@ -156,7 +155,7 @@ class LateReads {
   }
 
   // Returns a node that passes the reference on under the same conditions under which `view` passes
-  // the value on. Adds the node, and those that it needs, if it does not exist yet.
+  // the value on. Adds this node, and the nodes before it, if they do not exist yet.
   StatusOr<Node*> ReferenceTo(const Node* view) {
     if (const auto known = references_.find(view->id()); known != references_.end()) {
       return known->second;
@@ -166,7 +165,7 @@ class LateReads {
       ASSIGN_OR_RETURN(inputs[0].node, ReferenceTo(inputs[0].node));
     }
     Attrs attrs = view->attrs();
-    attrs.erase("message");  // an attribute of PreventGradient
+    attrs.erase("message");  // PreventGradient has it; the reference form does not
     ASSIGN_OR_RETURN(Node * reference, graph_.AddNode({.name = graph_.UniqueName(view->name()),
                                                        .op = view->op().ref_form,
                                                        .inputs = std::move(inputs),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/compiler/passes/passes.h"
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -16,17 +16,17 @@ class LateReadsTest : public testing::Test {
  protected:
   Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs = {},
             std::vector<Node*> after = {}, const char* device = kPs, Attrs attrs = {}) {
-    return w_.Add(name, op, std::move(inputs),
+    return p_.Add(name, op, std::move(inputs),
                   {.device = device, .attrs = std::move(attrs), .after = std::move(after)});
   }
 
   Status Compiled() {
     std::vector<std::string> targets;
-    for (const Node* node : w_.graph.nodes()) {
+    for (const Node* node : p_.graph.nodes()) {
       const bool last = node->out_edges().empty() && node->control_outputs().empty();
       if (last) targets.push_back(node->name());
     }
-    return w_.Compile({}, {}, targets).status();
+    return p_.Compile({}, {}, targets).status();
   }
 
   // Returns the first input of `node` after the pass, as OP or OP:INDEX.
@@ -34,12 +34,12 @@ class LateReadsTest : public testing::Test {
     const Status status = Compiled();
     EXPECT_TRUE(status.ok()) << status;
     if (!status.ok()) return "";
-    const Endpoint in = w_.After("read").FindNode(node)->input(0);
+    const Endpoint in = p_.After("read").FindNode(node)->input(0);
     EXPECT_EQ(in.node->assigned_device(), kPs);
     return StrCat(in.node->op_name(), in.index > 0 ? StrCat(":", in.index) : "");
   }
 
-  World w_;
+  TestProgram p_;
 };
 
 TEST_F(LateReadsTest, AfterAnUpdateTheVariableIsReadAgain) {
@@ -97,7 +97,7 @@ TEST_F(LateReadsTest, ReferencesThatGoAroundALoop) {
       Add("enter", "RefEnter", {{Add("v", "Var"), 0}}, {}, kPs, {{"frame_name", "loop"}});
   Node* const merge = Add("merge", "RefMerge", {{}, {enter, 0}}, {}, kPs, {{"N", 2}});
   Node* const around = Add("around", "RefNextIteration", {{merge, 0}});
-  ASSERT_TRUE(w_.graph.SetInput(merge, 0, {around, 0}).ok());
+  ASSERT_TRUE(p_.graph.SetInput(merge, 0, {around, 0}).ok());
   Node* const read = Add("read", "Identity", {{merge, 0}});
   Node* const update = Add("update", "Bump", {{merge, 0}});
   Add("exit", "Exit", {{Add("after", "Use", {{read, 0}}, {update}), 0}});
@@ -115,13 +115,13 @@ TEST_F(LateReadsTest, ManyVariablesOneAfterTheOther) {
     last = Add(StrCat("use", i), "Use", {{read, 0}}, {i % 2 == 0 ? update : read});
     uses.push_back(last);
   }
-  for (Node* node : w_.graph.nodes()) w_.graph.set_assigned_device(node, kPs);
+  for (Node* node : p_.graph.nodes()) p_.graph.set_assigned_device(node, kPs);
   CompileReport report;
-  PassContext context{.program = w_.graph,
-                      .devices = w_.devices,
-                      .options = w_.options,
+  PassContext context{.program = p_.graph,
+                      .devices = p_.devices,
+                      .options = p_.options,
                       .report = report,
-                      .graph = &w_.graph};
+                      .graph = &p_.graph};
   ASSERT_TRUE(ReadVariablesLate(context).ok());
   for (size_t i = 0; i < uses.size(); ++i) {
     ASSERT_EQ(uses[i]->input(0).node->op_name(), i % 2 == 0 ? "RefIdentity" : "Identity") << i;
@@ -131,7 +131,7 @@ TEST_F(LateReadsTest, ManyVariablesOneAfterTheOther) {
 TEST_F(LateReadsTest, AReferenceToNothing) {
   Node* const merge = Add("merge", "RefMerge", {{}}, {}, kPs, {{"N", 1}});
   Node* const around = Add("around", "RefNextIteration", {{merge, 0}});
-  ASSERT_TRUE(w_.graph.SetInput(merge, 0, {around, 0}).ok());
+  ASSERT_TRUE(p_.graph.SetInput(merge, 0, {around, 0}).ok());
   Node* const read = Add("read", "Identity", {{merge, 0}});
   Add("after", "Use", {{read, 0}}, {Add("update", "Bump", {{merge, 0}})});
   EXPECT_EQ(Compiled().code(), absl::StatusCode::kInvalidArgument) << Compiled();

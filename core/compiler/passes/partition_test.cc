@@ -2,13 +2,13 @@
 //
 // Tests how the pass uses the partitioner; core/compiler/partition tests the partitioner itself.
 #include "core/compiler/passes/passes.h"
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
 
-struct PlacedWorld : World {
+struct PlacedProgram : TestProgram {
   Node* AddOn(const std::string& device, const std::string& name, const std::string& op,
               std::vector<Endpoint> inputs = {}) {
     Node* const node = Add(name, op, std::move(inputs));
@@ -24,12 +24,12 @@ struct PlacedWorld : World {
   }
 };
 
-// A copy would take as long as all other passes together.
+// The pass moves a graph for one device: a copy would take as long as all other passes together.
 TEST(PartitionPassTest, AGraphOfOneDeviceIsMoved) {
-  PlacedWorld w;
-  Node* const x = w.AddOn(kWorker, "x", "Input");
-  const Node* const y = w.AddOn(kWorker, "y", "Heavy", {{x, 0}});
-  PassContext context = w.Context();
+  PlacedProgram p;
+  Node* const x = p.AddOn(kWorker, "x", "Input");
+  const Node* const y = p.AddOn(kWorker, "y", "Heavy", {{x, 0}});
+  PassContext context = p.Context();
   ASSERT_TRUE(MakePartitions(context).ok());
   ASSERT_EQ(context.partitions.size(), 1u);
   EXPECT_EQ(context.partitions[0].device, kWorker);
@@ -37,10 +37,10 @@ TEST(PartitionPassTest, AGraphOfOneDeviceIsMoved) {
 }
 
 TEST(PartitionPassTest, AGraphOfTwoDevicesIsCut) {
-  PlacedWorld w;
-  Node* const x = w.AddOn(kPs, "x", "Input");
-  w.AddOn(kWorker, "y", "Heavy", {{x, 0}});
-  PassContext context = w.Context();
+  PlacedProgram p;
+  Node* const x = p.AddOn(kPs, "x", "Input");
+  p.AddOn(kWorker, "y", "Heavy", {{x, 0}});
+  PassContext context = p.Context();
   ASSERT_TRUE(MakePartitions(context).ok());
   ASSERT_EQ(context.partitions.size(), 2u);
   EXPECT_EQ(context.partitions[0].device, kPs) << "in order of name";
@@ -49,23 +49,24 @@ TEST(PartitionPassTest, AGraphOfTwoDevicesIsCut) {
 }
 
 TEST(PartitionPassTest, UrgencyOrdersTheNodesThatWaitForNothing) {
-  PlacedWorld w;
-  Node* const a = w.AddOn(kPs, "a", "Input");
-  Node* const b = w.AddOn(kPs, "b", "Input");
-  w.AddOn(kWorker, "y", "Sum2", {{a, 0}, {b, 0}});
-  PassContext context = w.Context();
+  PlacedProgram p;
+  Node* const a = p.AddOn(kPs, "a", "Input");
+  Node* const b = p.AddOn(kPs, "b", "Input");
+  p.AddOn(kWorker, "y", "Sum2", {{a, 0}, {b, 0}});
+  PassContext context = p.Context();
   context.urgency = {1, 2, 0};
   ASSERT_TRUE(MakePartitions(context).ok());
   const Graph& ps = context.partitions[0].graph;
   EXPECT_LT(ps.FindNode("b")->id(), ps.FindNode("a")->id());
 }
 
-// The executor would report the error later, without the names of the program.
+// Without the check here, the executor would report the error later, and could not name the nodes
+// of the program.
 TEST(PartitionPassTest, AWrongLoopOfOneDeviceIsAnError) {
-  PlacedWorld w;
-  Node* const x = w.AddOn(kWorker, "x", "Input");
-  w.AddOn(kWorker, "exit", "Exit", {{x, 0}});
-  PassContext context = w.Context();
+  PlacedProgram p;
+  Node* const x = p.AddOn(kWorker, "x", "Input");
+  p.AddOn(kWorker, "exit", "Exit", {{x, 0}});
+  PassContext context = p.Context();
   EXPECT_FALSE(MakePartitions(context).ok());
   EXPECT_TRUE(context.partitions.empty());
 }

@@ -4,7 +4,7 @@
 // core/compiler/placement/placer_test.cc tests the choice of devices.
 #include <algorithm>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -14,14 +14,14 @@ class PlaceTest : public testing::Test {
  protected:
   // Returns the estimated time of the node "sum".
   double SumNanos(std::vector<PartialShape> feed_shapes) {
-    World w;
-    Node* const fed = w.Add("fed", "Ask");
-    w.Add("sum", "Identity", {{fed, 0}});
-    w.options.feed_shapes = std::move(feed_shapes);
-    w.options.predict = true;
-    const auto compiled = w.Compile({"fed"}, {"sum"});
+    TestProgram p;
+    Node* const fed = p.Add("fed", "Ask");
+    p.Add("sum", "Identity", {{fed, 0}});
+    p.options.feed_shapes = std::move(feed_shapes);
+    p.options.predict = true;
+    const auto compiled = p.Compile({"fed"}, {"sum"});
     CHECK_OK(compiled.status());
-    const auto& runs = w.report.placement.runs;
+    const auto& runs = p.report.placement.runs;
     const auto sum =
         std::find_if(runs.begin(), runs.end(), [](const auto& run) { return run.node == "sum"; });
     CHECK(sum != runs.end());

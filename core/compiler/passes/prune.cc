@@ -22,7 +22,7 @@ Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions&
   const StatusOr<LoopFrames> found = FindLoopFrames(graph);
   if (!found.ok())
     return FindLoopFrames(pruned)
-        .status();  // the invalid frames may be in nodes that the step does not need
+        .status();  // errors in nodes that the step does not need do not matter
   const auto check = [&](string_view what, const std::string& node, const std::string& name) {
     const int frame = found->of_outputs[graph.FindNode(node)->id()];
     if (frame == 0) return OkStatus();
@@ -42,7 +42,7 @@ Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions&
   return OkStatus();
 }
 
-// Replaces a Const when a GraphDef is imported (core/graph/graph_proto.cc).
+// The op by which an import replaces a large Const (core/graph/graph_proto.cc).
 constexpr char kFilledConstOp[] = "_FilledConst";
 
 // Copies the nodes of a graph that a step needs, sources before their consumers.
@@ -93,13 +93,13 @@ class Pruner {
     return !feeds_.empty() && feeds_.count({e.node->id(), e.index}) > 0;
   }
   Node* CopyOf(const Node* node) const { return copies_[node->id()]; }
-  bool Copyable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
+  bool IsAvailable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
 
   // Copies `root` and the nodes that it needs. Visits depth first, a node's first input before its
-  // second, without recursion, because graphs can be deeper than the stack. The order matters: an
-  // executor starts with the first roots of its graph, so a parameter server sends weights in the
-  // order of these copies. Depth first, that is the order of the layers, so the first layer can run
-  // while the weights of later layers are being sent.
+  // second, without recursion, because graphs can be deeper than the stack. The order of the copies
+  // matters: an executor starts the nodes without inputs in the graph's order, so a parameter
+  // server sends weights in this order. Depth first, this is the order of the layers, so the first
+  // layer can run while the weights of later layers are being sent.
   Status Visit(Node* root) {
     std::vector<Node*> stack = {root};
     while (!stack.empty()) {
@@ -120,7 +120,7 @@ class Pruner {
     const size_t before = stack->size();
     for (const Endpoint& consumed : node->inputs()) {
       const Endpoint input = SourceInStep(consumed, feeds_);
-      if (!Copyable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
+      if (!IsAvailable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
     }
     for (Node* control : node->control_inputs()) {
       if (CopyOf(control) == nullptr && !IsFedPlaceholder(*control, feeds_))
@@ -146,8 +146,8 @@ class Pruner {
     for (int i = 0; i < node->num_inputs(); ++i) {
       const Endpoint input = SourceInStep(node->input(i), feeds_);
       if (Fed(input)) RETURN_IF_ERROR(AddFeed(input));
-      if (!Copyable(input)) back_edges_.emplace_back(node, i);
-      spec.inputs.push_back(Copyable(input) ? CopiedEndpoint(input) : Endpoint{});
+      if (!IsAvailable(input)) back_edges_.emplace_back(node, i);
+      spec.inputs.push_back(IsAvailable(input) ? CopiedEndpoint(input) : Endpoint{});
     }
     for (Node* control : node->control_inputs()) {
       if (IsFedPlaceholder(*control, feeds_)) {
@@ -175,7 +175,7 @@ class Pruner {
     return OkStatus();
   }
 
-  // Returns the Send or Recv for a tensor to or from the client in a partial run.
+  // Returns the _Send or _Recv that exchanges a tensor with the client in a partial run.
   Graph::NodeSpec ClientEnd(const std::string& op, const std::string& tensor) const {
     const std::string client = options_.client_device.ToString();
     return {.op = op,

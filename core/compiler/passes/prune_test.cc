@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,15 +12,16 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(PruneTest, KeepsOnlyWhatFeedsAndFetchesNeed) {
-  // The example in the white paper's figure: feed b, fetch f; d and e do not run.
-  World w;
-  Node* a = w.Add("a", "Input");
-  Node* b = w.Add("b", "Heavy", {{a, 0}});
-  Node* c = w.Add("c", "Heavy", {{b, 0}});
-  Node* d = w.Add("d", "Heavy", {{a, 0}});
-  w.Add("e", "Heavy", {{d, 0}});
-  w.Add("f", "Heavy", {{c, 0}});
-  const auto partitions = w.Compile({"b:0"}, {"f:0"});
+  // The example in a figure of TensorFlow's white paper: with feed b and fetch f, the nodes d and e
+  // do not run.
+  TestProgram p;
+  Node* a = p.Add("a", "Input");
+  Node* b = p.Add("b", "Heavy", {{a, 0}});
+  Node* c = p.Add("c", "Heavy", {{b, 0}});
+  Node* d = p.Add("d", "Heavy", {{a, 0}});
+  p.Add("e", "Heavy", {{d, 0}});
+  p.Add("f", "Heavy", {{c, 0}});
+  const auto partitions = p.Compile({"b:0"}, {"f:0"});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   ASSERT_EQ(partitions->size(), 1u);
   const Graph& g = (*partitions)[0].graph;
@@ -33,9 +34,9 @@ TEST(PruneTest, KeepsOnlyWhatFeedsAndFetchesNeed) {
 TEST(PruneTest, WrongNamesAreNamed) {
   const auto error = [](std::vector<std::string> feeds, std::vector<std::string> fetches,
                         std::vector<std::string> targets) {
-    World w;
-    w.Add("a", "Input");
-    return std::string(w.Compile(feeds, fetches, targets).status().message());
+    TestProgram p;
+    p.Add("a", "Input");
+    return std::string(p.Compile(feeds, fetches, targets).status().message());
   };
   EXPECT_THAT(error({"x:0"}, {"a:0"}, {}), HasSubstr("unable to find feed output x:0"));
   EXPECT_THAT(error({"a:1"}, {"a:0"}, {}), HasSubstr("unable to find feed output a:1"));
@@ -49,9 +50,9 @@ TEST(PruneTest, WrongNamesAreNamed) {
 TEST(PruneTest, NamesThatNearlyMatchAreSuggested) {
   const auto error = [](std::vector<std::string> feeds, std::vector<std::string> fetches,
                         std::vector<std::string> targets) {
-    World w;
-    w.Add("images", "Input");
-    return std::string(w.Compile(feeds, fetches, targets).status().message());
+    TestProgram p;
+    p.Add("images", "Input");
+    return std::string(p.Compile(feeds, fetches, targets).status().message());
   };
   EXPECT_THAT(error({"image:0"}, {"images:0"}, {}), HasSubstr("image:0; did you mean 'images'?"));
   EXPECT_THAT(error({}, {"imagse:0"}, {}), HasSubstr("not found; did you mean 'images'?"));
@@ -60,9 +61,9 @@ TEST(PruneTest, NamesThatNearlyMatchAreSuggested) {
 }
 
 TEST(PruneTest, TheRuntimesOwnOpsAreNotForPrograms) {
-  World w;
-  w.Add("mine", "_Feed", {}, {.attrs = {{"index", 0}, {"T", DType::kFloat}}});
-  const Status status = w.Compile({}, {"mine:0"}).status();
+  TestProgram p;
+  p.Add("mine", "_Feed", {}, {.attrs = {{"index", 0}, {"T", DType::kFloat}}});
+  const Status status = p.Compile({}, {"mine:0"}).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("node 'mine': op _Feed"));
 }
@@ -79,19 +80,19 @@ TEST(PruneTest, NothingInsideALoopIsFedOrFetched) {
       {{"x:0"}, {"exit:0"}, {"k"}, ""},
   };
   for (const auto& c : kCases) {
-    LoopWorld w;
-    EXPECT_THAT(w.Compile(c.feeds, c.fetches, c.targets).status().ToString(),
+    LoopTestProgram p;
+    EXPECT_THAT(p.Compile(c.feeds, c.fetches, c.targets).status().ToString(),
                 HasSubstr(c.error.empty() ? "OK" : c.error));
   }
 }
 
 TEST(PruneTest, WhatWaitsForAFedPlaceholderWaitsForTheFeed) {
-  World w;
-  Node* before = w.Add("before", "Noise");
-  Node* fed = w.Add("fed", "Ask", {}, {.after = {before}});
-  Node* other = w.Add("other", "Input");
-  w.Add("f", "Heavy", {{w.Constant("one", {1}), 0}}, {.after = {fed, other}});
-  const auto partitions = w.Compile({"fed:0", "other:0"}, {"f:0"});
+  TestProgram p;
+  Node* before = p.Add("before", "Noise");
+  Node* fed = p.Add("fed", "Ask", {}, {.after = {before}});
+  Node* other = p.Add("other", "Input");
+  p.Add("f", "Heavy", {{p.Constant("one", {1}), 0}}, {.after = {fed, other}});
+  const auto partitions = p.Compile({"fed:0", "other:0"}, {"f:0"});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   const Graph& g = (*partitions)[0].graph;
   EXPECT_EQ(g.FindNode("fed"), nullptr) << "a placeholder that runs is an error";
@@ -106,31 +107,31 @@ TEST(PruneTest, WhatWaitsForAFedPlaceholderWaitsForTheFeed) {
 }
 
 TEST(PruneTest, AFetchNeedsTheFeedThatItWaitsFor) {
-  World w;
-  Node* fed = w.Add("fed", "Ask", {}, {.after = {w.Add("before", "Input")}});
-  w.Add("f", "Heavy", {{w.Constant("one", {1}), 0}}, {.after = {fed}});
-  w.options.feeds = {{.node = "fed"}, {.node = "before"}};
-  w.options.fetches = {{.node = "f"}};
-  const auto needed = FeedsOfFetches(w.graph, w.options);
+  TestProgram p;
+  Node* fed = p.Add("fed", "Ask", {}, {.after = {p.Add("before", "Input")}});
+  p.Add("f", "Heavy", {{p.Constant("one", {1}), 0}}, {.after = {fed}});
+  p.options.feeds = {{.node = "fed"}, {.node = "before"}};
+  p.options.fetches = {{.node = "f"}};
+  const auto needed = FeedsOfFetches(p.graph, p.options);
   ASSERT_TRUE(needed.ok()) << needed.status();
   EXPECT_EQ(*needed, std::vector<std::vector<int>>{{0}});
 }
 
 TEST(PruneTest, OfResultsApartOnlyWhatIsUsedRuns) {
-  World w;
-  Node* a = w.Add("a", "Noise");
-  Node* b = w.Add("b", "Noise");
-  Node* effect = w.Add("effect", "Noise");
-  Node* both = w.Add("both", "Pair", {{a, 0}, {b, 0}},
+  TestProgram p;
+  Node* a = p.Add("a", "Noise");
+  Node* b = p.Add("b", "Noise");
+  Node* effect = p.Add("effect", "Noise");
+  Node* both = p.Add("both", "Pair", {{a, 0}, {b, 0}},
                      {.attrs = {{"_results_apart", true}}, .after = {effect}});
-  w.Add("use", "Heavy", {{both, 1}});
-  w.Add("after", "Heavy", {{both, 1}}, {.after = {both}});
+  p.Add("use", "Heavy", {{both, 1}});
+  p.Add("after", "Heavy", {{both, 1}}, {.after = {both}});
   const auto nodes = [&](const std::vector<std::string>& feeds, const std::string& fetch) {
-    const auto partitions = w.Compile(feeds, {fetch});
+    const auto partitions = p.Compile(feeds, {fetch});
     EXPECT_TRUE(partitions.ok()) << partitions.status();
     std::string found;
     for (const char* name : {"a", "b", "effect", "both"}) {
-      if (w.After("prune").FindNode(name) != nullptr) StrAppend(&found, name, " ");
+      if (p.After("prune").FindNode(name) != nullptr) StrAppend(&found, name, " ");
     }
     return found;
   };
@@ -140,19 +141,19 @@ TEST(PruneTest, OfResultsApartOnlyWhatIsUsedRuns) {
   EXPECT_EQ(nodes({"both:1"}, "use:0"), "");
 }
 
-// The executor begins with the first roots of the graph. See Pruner::Visit.
+// The order of the copies is depth first: see Pruner::Visit.
 TEST(PruneTest, WeightsAreSentInTheOrderOfTheLayers) {
-  World w;
-  Node* y = w.Add("x", "Input", {}, {.device = kWorker});
+  TestProgram p;
+  Node* y = p.Add("x", "Input", {}, {.device = kWorker});
   std::vector<Node*> weights;
   for (const char* name : {"w2", "w0", "w1"}) {  // added in another order
-    weights.push_back(w.Add(name, "Var", {}, {.device = kPs}));
+    weights.push_back(p.Add(name, "Var", {}, {.device = kPs}));
   }
   for (Node* weight : {weights[1], weights[2], weights[0]}) {
-    Node* read = w.Add(weight->name() + "_read", "Identity", {{weight, 0}}, {.device = kPs});
-    y = w.Add(weight->name() + "_y", "Product", {{y, 0}, {read, 0}}, {.device = kWorker});
+    Node* read = p.Add(weight->name() + "_read", "Identity", {{weight, 0}}, {.device = kPs});
+    y = p.Add(weight->name() + "_y", "Product", {{y, 0}, {read, 0}}, {.device = kWorker});
   }
-  const auto partitions = w.Compile({}, {}, {y->name()});
+  const auto partitions = p.Compile({}, {}, {y->name()});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   const auto order = (*partitions)[0].graph.TopologicalOrder();
   ASSERT_TRUE(order.ok());

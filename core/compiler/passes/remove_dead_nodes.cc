@@ -9,8 +9,8 @@
 namespace penstock {
 namespace {
 
-// Reading a variable that has no value yet fails. The step must report this error even if it only
-// needs the shape of the value.
+// Returns whether the node reads a variable through a reference. The read fails if the variable has
+// no value yet, and the step must report this error even if it needs only the value's shape.
 bool ReadsReference(const Node& node) {
   const auto is_ref = [](const Endpoint& in) {
     return in.node != nullptr && in.node->output_type(in.index).ref;
@@ -25,7 +25,7 @@ Status RemoveDeadNodes(PassContext& context) {
   Graph* const graph = context.graph;
   const std::vector<std::string>& targets = context.options.targets;
   const absl::flat_hash_set<string_view> wanted(targets.begin(), targets.end());
-  std::vector<const Node*> needed;  // also the queue of the search
+  std::vector<const Node*> needed;  // the search visits the nodes in this order
   std::vector<bool> seen(graph->max_id());
   const auto need = [&](const Node* node) {
     if (!seen[node->id()]) needed.push_back(node);
@@ -42,7 +42,7 @@ Status RemoveDeadNodes(PassContext& context) {
     for (const Endpoint& input : needed[i]->inputs()) need(input.node);
     for (const Node* input : needed[i]->control_inputs()) need(input);
   }
-  // Loops depend on themselves, so first remove all edges, then the nodes.
+  // The nodes of a loop are consumers of each other, so first remove all edges, then the nodes.
   std::vector<Node*> dead;
   for (Node* node : graph->nodes()) {
     if (seen[node->id()]) continue;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A consumer cannot hold a transfer back: the producer pushes a value to the consumer's task as
-// soon as it is computed. So a transfer is delayed by a control edge to its sender, which costs a
-// message. This pays for values that would be in the consumer's memory for long before they are
-// needed, such as the weights of late layers.
+// A consumer cannot delay a transfer: the producer sends a value to the consumer's task as soon as
+// the value is computed. So this pass delays a transfer by a control edge from a node of the
+// consumer's task to the sending node. The edge costs a message. It is useful for values that would
+// otherwise be in the consumer's memory long before their use, such as the weights of late layers.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -19,13 +19,14 @@ namespace penstock {
 namespace {
 
 constexpr double kBytesMin = 64 << 10;
-// A delayed transfer begins so early that it may take kSafety times as long as predicted, and
-// kSafetyNanos more.
+// A delayed transfer begins early enough even if it takes kSafety times the predicted time plus
+// kSafetyNanos.
 constexpr double kSafety = 2, kSafetyNanos = 50'000;
 // Delays must lower the predicted peak of some device's memory by the share kPeakShareMin and by
 // kPeakBytesMin, and may lengthen the predicted step by at most the share kStepShareMax.
 constexpr double kPeakShareMin = 0.1, kPeakBytesMin = 1 << 20, kStepShareMax = 0.01;
-// Sums of the same bytes, added in another order, differ by less than this share.
+// The rounding error of sums: sums of the same bytes in another order differ by less than this
+// share.
 constexpr double kRounding = 1e-9;
 
 bool SpansDevices(const Graph& graph) {
@@ -60,36 +61,37 @@ class TransferSchedule {
     step_ = PredictStep(undelayed_.problem, undelayed_.device, ranks);
     FindCertainNodes();
     FindDelays();
-    return delays_.empty() ? OkStatus() : DelayIfItPays();
+    return delays_.empty() ? OkStatus() : ApplyDelaysIfUseful();
   }
 
  private:
   struct Delay {
-    int node = 0, output = 0;  // `output` of the graph's node
-    int to = 0;                // device
-    int after = 0;             // the node on `to` that the transfer waits for
+    int node = 0, output = 0;  // the delayed value: a node of the problem, and its output
+    int to = 0;                // the receiving device
+    int after = 0;             // the node on `to` for which the transfer waits
   };
 
   StatusOr<PlacedProblem> Describe(const Graph& graph) {
     return DescribePlaced(graph, context_.devices, context_.costs, context_.options.client_device);
   }
 
-  // Finds, by device and in order of their predicted ends, the nodes that run in every step and do
-  // not wait for other parts of the step or of the cluster.
+  // Finds, by device and in order of their predicted ends, the nodes that run in every step and
+  // cannot wait for events outside of the step.
   void FindCertainNodes() {
     certain_nodes_.resize(context_.devices.size());
     std::vector<bool> is_certain(undelayed_.order.size());
     for (size_t i = 0; i < undelayed_.order.size(); ++i) {
       const Node& node = *undelayed_.order[i];
-      const auto from_certain = [&](const Node* source) {
+      const auto is_certain_source = [&](const Node* source) {
         const int index = undelayed_.index[source->id()];
         return is_certain[index];
       };
-      is_certain[i] =
-          FlowOpOf(node) == FlowOp::kNone && (!node.op().stateful || OnlyMakesOrReadsState(node)) &&
-          std::all_of(node.inputs().begin(), node.inputs().end(),
-                      [&](const Endpoint& in) { return from_certain(in.node); }) &&
-          std::all_of(node.control_inputs().begin(), node.control_inputs().end(), from_certain);
+      is_certain[i] = FlowOpOf(node) == FlowOp::kNone &&
+                      (!node.op().stateful || OnlyMakesOrReadsState(node)) &&
+                      std::all_of(node.inputs().begin(), node.inputs().end(),
+                                  [&](const Endpoint& in) { return is_certain_source(in.node); }) &&
+                      std::all_of(node.control_inputs().begin(), node.control_inputs().end(),
+                                  is_certain_source);
       if (is_certain[i]) {
         certain_nodes_[undelayed_.device[i]].emplace_back(step_.runs[i].end_ns,
                                                           static_cast<int>(i));
@@ -106,9 +108,10 @@ class TransferSchedule {
       if (FlowOpOf(source) != FlowOp::kNone) continue;
       if (problem.devices[sent.from].task == problem.devices[sent.to].task) continue;
       const LinkRates link = problem.Link(sent.from, sent.to);
-      const double lasts = link.latency_ns + problem.output_bytes[sent.output] / link.bytes_per_ns;
+      const double transfer_ns =
+          link.latency_ns + problem.output_bytes[sent.output] / link.bytes_per_ns;
       const double message = problem.Link(sent.to, sent.from).latency_ns;
-      const double latest = NeededAt(sent) - kSafety * (lasts + message) - kSafetyNanos;
+      const double latest = NeededAt(sent) - kSafety * (transfer_ns + message) - kSafetyNanos;
       const int after = LastCertainBefore(sent.to, latest);
       if (after < 0 || step_.runs[after].end_ns <= sent.start_ns) continue;
       const int output = sent.output - undelayed_.first_output[sent.node];
@@ -141,8 +144,8 @@ class TransferSchedule {
   }
 
   // Returns a copy of the graph with the delays, and records the sizes of the added outputs in
-  // `costs`. All added edges go forward in the predicted time, as the edges of the graph do, so
-  // they make no cycle.
+  // `costs`. Like the edges of the graph, all added edges lead from nodes that are predicted to run
+  // earlier to nodes that run later, so they make no cycle.
   StatusOr<Graph> WithDelays(CostTable* costs) const {
     Graph graph = context_.graph->Clone();
     for (const Delay& delay : delays_) {
@@ -167,7 +170,7 @@ class TransferSchedule {
     return graph;
   }
 
-  Status DelayIfItPays() {
+  Status ApplyDelaysIfUseful() {
     CostTable costs = context_.costs;
     ASSIGN_OR_RETURN(Graph graph, WithDelays(&costs));
     ASSIGN_OR_RETURN(const PlacedProblem late, DescribePlaced(graph, context_.devices, costs,
@@ -175,13 +178,13 @@ class TransferSchedule {
     const PredictedStep step = PredictStep(late.problem, late.device, UpwardRanks(late.problem));
     if (step.end_ns > (1 + kStepShareMax) * step_.end_ns) return OkStatus();
     const std::vector<double> before = PeakBytes(undelayed_, step_), after = PeakBytes(late, step);
-    bool pays = false;
+    bool lowers_peak = false;
     for (size_t d = 0; d < before.size(); ++d) {
       if (after[d] > (1 + kRounding) * before[d]) return OkStatus();
       const double saved = before[d] - after[d];
-      pays |= saved >= kPeakBytesMin && saved >= kPeakShareMin * before[d];
+      lowers_peak |= saved >= kPeakBytesMin && saved >= kPeakShareMin * before[d];
     }
-    if (!pays) return OkStatus();
+    if (!lowers_peak) return OkStatus();
     *context_.graph = std::move(graph);
     context_.costs = std::move(costs);
     context_.urgency.resize(context_.graph->max_id(), 0);

@@ -4,7 +4,7 @@
 
 #include "core/compiler/pass/cost_table.h"
 #include "core/compiler/placement/placed_problem.h"
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "core/graph/graph.h"
 #include "gtest/gtest.h"
 
@@ -14,16 +14,16 @@ namespace {
 constexpr double kMega = 1e6;
 
 // A chain of layers on kWorker, each of which reads a weight of `bytes` from kPs.
-struct Layers : World {
+struct Layers : TestProgram {
   explicit Layers(int count, double layer_ns = 10 * kMega, double bytes = 4 * kMega) {
     Node* last = Add("x", "Input", {}, {.device = kWorker});
     for (int i = 0; i < count; ++i) {
       const std::string layer = StrCat("layer", i), weight = StrCat("weight", i);
       Node* const variable = Add(StrCat("variable", i), "Var", {}, {.device = kPs});
-      Node* const w = Add(weight, "Identity", {{variable, 0}}, {.device = kPs});
-      last = Add(layer, "Sum2", {{last, 0}, {w, 0}}, {.device = kWorker});
+      Node* const p = Add(weight, "Identity", {{variable, 0}}, {.device = kPs});
+      last = Add(layer, "Sum2", {{last, 0}, {p, 0}}, {.device = kWorker});
       costs.RecordNode(layer, *DeviceName::Parse(kWorker), layer_ns);
-      for (const Node* node : {variable, w}) {
+      for (const Node* node : {variable, p}) {
         costs.RecordNode(node->name(), *DeviceName::Parse(kPs), 1000);
       }
       costs.RecordOutput(weight, 0, bytes);
@@ -62,10 +62,10 @@ struct Layers : World {
 };
 
 TEST(ScheduleTransfersTest, WeightsArriveShortlyBeforeTheirLayers) {
-  Layers w(12);
-  ASSERT_TRUE(w.Compile({}, {"layer11:0"}).ok());
-  const Layers::Predicted early = w.PredictAfter("compress"), late = w.PredictAfter("schedule");
-  EXPECT_GT(w.CountLate(), 8);
+  Layers p(12);
+  ASSERT_TRUE(p.Compile({}, {"layer11:0"}).ok());
+  const Layers::Predicted early = p.PredictAfter("compress"), late = p.PredictAfter("schedule");
+  EXPECT_GT(p.CountLate(), 8);
   EXPECT_GT(early.worker_bytes, 8 * 4 * kMega) << "most weights wait for their layers";
   EXPECT_LT(late.worker_bytes, 5 * 4 * kMega);
   EXPECT_LE(late.step_ns, 1.01 * early.step_ns);
@@ -73,18 +73,18 @@ TEST(ScheduleTransfersTest, WeightsArriveShortlyBeforeTheirLayers) {
 
 // A training step, with a forward and a backward pass, both of which read all weights.
 TEST(ScheduleTransfersTest, ATrainingStepNeedsFirstWeightsTwice) {
-  Layers w(12);
-  Node* gradient = w.graph.FindNode("layer11");
+  Layers p(12);
+  Node* gradient = p.graph.FindNode("layer11");
   for (int i = 11; i >= 0; --i) {
     const std::string name = StrCat("back", i);
-    Node* const weight = w.graph.FindNode(StrCat("weight", i));
-    gradient = w.Add(name, "Sum2", {{gradient, 0}, {weight, 0}}, {.device = kWorker});
-    w.costs.RecordNode(name, *DeviceName::Parse(kWorker), 20 * kMega);
+    Node* const weight = p.graph.FindNode(StrCat("weight", i));
+    gradient = p.Add(name, "Sum2", {{gradient, 0}, {weight, 0}}, {.device = kWorker});
+    p.costs.RecordNode(name, *DeviceName::Parse(kWorker), 20 * kMega);
   }
-  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
+  ASSERT_TRUE(p.Compile({}, {"back0:0"}).ok());
   // When the forward pass ends, all weights are in memory. No schedule can lower that peak, so
   // nothing is delayed.
-  EXPECT_EQ(w.CountLate(), 0);
+  EXPECT_EQ(p.CountLate(), 0);
 }
 
 TEST(ScheduleTransfersTest, LeavesWhatIsNeededAtOnceOrIsSmall) {
@@ -97,43 +97,43 @@ TEST(ScheduleTransfersTest, LeavesWhatIsNeededAtOnceOrIsSmall) {
 }
 
 TEST(ScheduleTransfersTest, CanBeLeftOut) {
-  Layers w(12);
-  w.options.disabled_passes = {"schedule"};
-  ASSERT_TRUE(w.Compile({}, {"layer11:0"}).ok());
-  EXPECT_EQ(w.after.count("schedule"), 0u);
+  Layers p(12);
+  p.options.disabled_passes = {"schedule"};
+  ASSERT_TRUE(p.Compile({}, {"layer11:0"}).ok());
+  EXPECT_EQ(p.after.count("schedule"), 0u);
 }
 
 // Layers that come after a node which may wait for another part of the step must not delay a
 // transfer, because the other part may need that transfer.
 TEST(ScheduleTransfersTest, NodesThatMayWaitDelayNothing) {
-  Layers w(12);
-  Node* const waits = w.Add("waits", "Use", {{w.graph.FindNode("x"), 0}}, {.device = kWorker});
-  ASSERT_TRUE(w.graph.SetInput(w.graph.FindNode("layer0"), 0, {waits, 0}).ok());
-  ASSERT_TRUE(w.Compile({}, {"layer11:0"}).ok());
-  EXPECT_EQ(w.CountLate(), 0);
+  Layers p(12);
+  Node* const waits = p.Add("waits", "Use", {{p.graph.FindNode("x"), 0}}, {.device = kWorker});
+  ASSERT_TRUE(p.graph.SetInput(p.graph.FindNode("layer0"), 0, {waits, 0}).ok());
+  ASSERT_TRUE(p.Compile({}, {"layer11:0"}).ok());
+  EXPECT_EQ(p.CountLate(), 0);
 }
 
 TEST(ScheduleTransfersTest, PartialRunsAreLeft) {
-  Layers w(12);
-  w.options.partial_run = true;
-  ASSERT_TRUE(w.Compile({}, {"layer11:0"}).ok());
-  EXPECT_EQ(w.CountLate(), 0);
+  Layers p(12);
+  p.options.partial_run = true;
+  ASSERT_TRUE(p.Compile({}, {"layer11:0"}).ok());
+  EXPECT_EQ(p.CountLate(), 0);
 }
 
 // The graph reads the weights last layer first; the partition sends them first layer first.
 TEST(ScheduleTransfersTest, VariablesLeaveInTheOrderOfNeed) {
-  World w;
+  TestProgram p;
   std::vector<Endpoint> weights;
   for (int i = 0; i < 4; ++i) {
-    Node* const variable = w.Add(StrCat("variable", i), "Var", {}, {.device = kPs});
+    Node* const variable = p.Add(StrCat("variable", i), "Var", {}, {.device = kPs});
     weights.push_back(
-        {w.Add(StrCat("weight", i), "Identity", {{variable, 0}}, {.device = kPs}), 0});
+        {p.Add(StrCat("weight", i), "Identity", {{variable, 0}}, {.device = kPs}), 0});
   }
-  Node* last = w.Add("x", "Input", {}, {.device = kWorker});
+  Node* last = p.Add("x", "Input", {}, {.device = kWorker});
   for (int i = 3; i >= 0; --i) {
-    last = w.Add(StrCat("layer", i), "Sum2", {weights[i], {last, 0}}, {.device = kWorker});
+    last = p.Add(StrCat("layer", i), "Sum2", {weights[i], {last, 0}}, {.device = kWorker});
   }
-  const auto partitions = w.Compile({}, {"layer0:0"});
+  const auto partitions = p.Compile({}, {"layer0:0"});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   const auto order_of = [](const Partition& ps) {
     std::vector<std::string> names;
@@ -145,8 +145,8 @@ TEST(ScheduleTransfersTest, VariablesLeaveInTheOrderOfNeed) {
   ASSERT_EQ((*partitions)[0].device, kPs);
   EXPECT_EQ(order_of((*partitions)[0]),
             (std::vector<std::string>{"variable3", "variable2", "variable1", "variable0"}));
-  w.options.disabled_passes = {"schedule"};
-  const auto unordered = w.Compile({}, {"layer0:0"});
+  p.options.disabled_passes = {"schedule"};
+  const auto unordered = p.Compile({}, {"layer0:0"});
   ASSERT_TRUE(unordered.ok()) << unordered.status();
   EXPECT_EQ(order_of((*unordered)[0]),
             (std::vector<std::string>{"variable0", "variable1", "variable2", "variable3"}))

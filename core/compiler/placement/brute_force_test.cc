@@ -12,7 +12,7 @@
 
 #include "core/compiler/placement/placer.h"
 #include "core/compiler/placement/testing/problems.h"
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -22,7 +22,7 @@ constexpr char kGpu[] = "/job:worker/replica:0/task:0/device:GPU:0";
 
 // Up to six stateless nodes with device constraints and colocation, on three tasks, one of which
 // has a GPU.
-struct SmallGraph : World {
+struct SmallGraph : TestProgram {
   explicit SmallGraph(uint32_t seed) : random(seed) {
     devices.push_back({.name = *DeviceName::Parse(kGpu), .incarnation = 22});
     for (DeviceInfo& device : devices) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BusyLanes: tells when a device has a free lane, including the gaps between nodes placed earlier.
-// Remembers only the last few gaps, so that a query takes constant time.
+// BusyLanes: finds times at which a device has a free lane, including the gaps between nodes placed
+// earlier. Keeps only the last few gaps, so that a query takes constant time.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class BusyLanes {
   void AddGap(Span gap);
 
   std::vector<double> free_;  // by lane: the time from which it is free
-  std::vector<Span> gaps_;    // a ring buffer
+  std::vector<Span> gaps_;    // the last gaps, as a ring buffer
   size_t oldest_ = 0;
 };
 

@@ -111,13 +111,13 @@ Status ColocationGroups::Join(const Node& a, const Node& b, bool handle) {
   int from = Find(b.id());
   if (into == from) return OkStatus();
   StatusOr<DeviceName> both = groups_[into].constraint.Merge(groups_[from].constraint, soft_);
-  // A node that uses a handle goes where the resource is, even if it asks for another device:
-  // functions that set devices do not look through branches and loops.
+  // A node that uses a handle runs on the device of the resource, even if it requests another one:
+  // device functions of clients do not see the resource through branches and loops.
   if (!both.ok() && handle) {
     Overrule(from);
     both = groups_[into].constraint;
   }
-  if (!both.ok()) return Conflict(a, b);
+  if (!both.ok()) return ConflictError(a, b);
   if (groups_[into].size < groups_[from].size) std::swap(into, from);
   groups_[from].parent = into;
   groups_[into].size += groups_[from].size;
@@ -156,9 +156,10 @@ std::string ColocationGroups::ChainBetween(const Node& a, const Node& b) const {
       ShortestChain(Neighbours(), {&a}, [&](const Node& node) { return &node == &b; }));
 }
 
-// Returns the error for two constraints that ask for different values of one part of a device name
-// (the job, the index, ...). It names a node that states each value, and the chain between them.
-Status ColocationGroups::Conflict(const Node& a, const Node& b) const {
+// Returns the error for two constraints that contradict each other in a component of the device
+// name (the job, the index, ...). The error names a node with each of the two values, and the chain
+// between these nodes.
+Status ColocationGroups::ConflictError(const Node& a, const Node& b) const {
   const std::map<const Node*, std::vector<const Node*>> neighbours = Neighbours();
   std::map<DeviceName, std::vector<const Node*>> wanted;  // by constraint: the nodes of a's group
   for (const auto& [node, its] : neighbours) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ColocationGroups: which nodes must share a device, as disjoint sets (union-find) with the device
-// constraint of each set. Single-threaded; a helper of the placer.
+// ColocationGroups: groups of nodes that must share a device, as disjoint sets (union-find) with
+// the device constraint of each set. Not thread-safe. The placer uses it.
 #pragma once
 
 #include <map>
@@ -18,18 +18,18 @@ namespace penstock {
 class ColocationGroups {
  public:
   // Joins nodes by `_class`, ref edges and resource handles. InvalidArgument if members of one
-  // group ask for different devices: names the smallest set in conflict, which is two nodes, their
-  // constraints, and the shortest chain of nodes that must share a device with their neighbours.
+  // group request different devices. The error names two such nodes, their constraints, and the
+  // shortest chain of colocated nodes between them.
   static StatusOr<ColocationGroups> Of(const Graph& graph, bool allow_soft_placement);
 
   int Find(int node_id) const;  // the group's representative
   const DeviceName& constraint(int node_id) const { return groups_[Find(node_id)].constraint; }
   bool stateful(int node_id) const { return groups_[Find(node_id)].stateful; }
-  // Returns the device constraint of the node itself; an empty one if it was overruled, or if the
+  // Returns the node's own device constraint; an empty one if its group is overruled, or if the
   // node is a NextIteration.
   DeviceName ConstraintOf(const Node& node) const;
-  // Returns the shortest chain of nodes that keeps two nodes of a group together, for an error; ""
-  // if they are neighbours.
+  // Returns a text for an error with the shortest chain of colocated nodes between two nodes of a
+  // group; "" if the two were joined directly.
   std::string ChainBetween(const Node& a, const Node& b) const;
 
  private:
@@ -38,7 +38,7 @@ class ColocationGroups {
     int size = 1;
     DeviceName constraint;
     bool stateful = false;
-    bool overruled = false;  // by node id: true if the node's constraint does not count
+    bool overruled = false;  // groups_[id]: true if the constraint of node `id` does not count
   };
   // Joins the groups of a and b. If `handle`, b uses a resource that a makes or passes on, and a's
   // group overrules b's when their constraints conflict. Without `handle` a conflict is an
@@ -51,7 +51,7 @@ class ColocationGroups {
   // Returns, for each node, the nodes with which it was joined.
   std::map<const Node*, std::vector<const Node*>> Neighbours() const;
   // Returns the error for nodes `a` and `b` that cannot be joined.
-  Status Conflict(const Node& a, const Node& b) const;
+  Status ConflictError(const Node& a, const Node& b) const;
 
   bool soft_ = false;
   std::vector<Group> groups_;

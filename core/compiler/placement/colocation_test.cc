@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "core/graph/testing/test_ops.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ColocationGroups GroupsOf(const World& w) {
-  StatusOr<ColocationGroups> groups = ColocationGroups::Of(w.graph, false);
+ColocationGroups GroupsOf(const TestProgram& p) {
+  StatusOr<ColocationGroups> groups = ColocationGroups::Of(p.graph, false);
   EXPECT_TRUE(groups.ok()) << groups.status();
   return *std::move(groups);
 }
@@ -26,13 +26,13 @@ Attrs Beside(const char* node) {
 }
 
 TEST(ColocationTest, ReferencesAndClassesJoinGroups) {
-  World w;
-  Node* var = w.Add("var", "Var");
-  Node* bump = w.Add("bump", "Bump", {{var, 0}}, {.device = "/job:ps"});
-  Node* value = w.Add("value", "Identity", {{bump, 0}});
-  Node* beside = w.Add("beside", "Input", {}, {.attrs = Beside("bump")});
-  Node* pruned = w.Add("pruned", "Input", {}, {.attrs = Beside("nothing")});
-  const ColocationGroups groups = GroupsOf(w);
+  TestProgram p;
+  Node* var = p.Add("var", "Var");
+  Node* bump = p.Add("bump", "Bump", {{var, 0}}, {.device = "/job:ps"});
+  Node* value = p.Add("value", "Identity", {{bump, 0}});
+  Node* beside = p.Add("beside", "Input", {}, {.attrs = Beside("bump")});
+  Node* pruned = p.Add("pruned", "Input", {}, {.attrs = Beside("nothing")});
+  const ColocationGroups groups = GroupsOf(p);
   EXPECT_EQ(groups.Find(var->id()), groups.Find(bump->id()));
   EXPECT_EQ(groups.Find(var->id()), groups.Find(beside->id()));
   EXPECT_NE(groups.Find(var->id()), groups.Find(value->id())) << "a value may go anywhere";
@@ -43,18 +43,18 @@ TEST(ColocationTest, ReferencesAndClassesJoinGroups) {
 }
 
 TEST(ColocationTest, WhatComesAroundStaysWithItsMerge) {
-  LoopWorld w;
-  const ColocationGroups groups = GroupsOf(w);
-  const int merge = w.graph.FindNode("merge")->id(), next = w.graph.FindNode("next")->id();
+  LoopTestProgram p;
+  const ColocationGroups groups = GroupsOf(p);
+  const int merge = p.graph.FindNode("merge")->id(), next = p.graph.FindNode("next")->id();
   EXPECT_EQ(groups.Find(merge), groups.Find(next));
   EXPECT_EQ(groups.constraint(next).ToString(), kWorker) << "whatever it asks for itself";
 }
 
 TEST(ColocationTest, ConstraintsThatContradictNameBothNodes) {
-  World w;
-  Node* var = w.Add("var", "Var", {}, {.device = "/job:ps"});
-  w.Add("bump", "Bump", {{var, 0}}, {.device = "/job:worker"});
-  const Status status = ColocationGroups::Of(w.graph, false).status();
+  TestProgram p;
+  Node* var = p.Add("var", "Var", {}, {.device = "/job:ps"});
+  p.Add("bump", "Bump", {{var, 0}}, {.device = "/job:worker"});
+  const Status status = ColocationGroups::Of(p.graph, false).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("'var' asks for device '/job:ps'"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("'bump' for '/job:worker'"));
@@ -63,21 +63,21 @@ TEST(ColocationTest, ConstraintsThatContradictNameBothNodes) {
 
 // `task` states only the task number, which does not contradict the other constraints of the group.
 TEST(ColocationTest, TheSmallestSetInConflictIsNamed) {
-  World w;
-  Node* var = w.Add("var", "Var");
-  Node* ps = w.Add("ps", "Bump", {{var, 0}}, {.device = "/job:ps"});
-  Node* task = w.Add("task", "Bump", {{ps, 0}}, {.device = "/task:1"});
-  Node* between = w.Add("between", "Bump", {{task, 0}});
-  w.Add("aside", "Bump", {{ps, 0}}, {.device = "/task:1"});
-  w.Add("worker", "Bump", {{between, 0}}, {.device = "/job:worker"});
-  const Status status = ColocationGroups::Of(w.graph, false).status();
+  TestProgram p;
+  Node* var = p.Add("var", "Var");
+  Node* ps = p.Add("ps", "Bump", {{var, 0}}, {.device = "/job:ps"});
+  Node* task = p.Add("task", "Bump", {{ps, 0}}, {.device = "/task:1"});
+  Node* between = p.Add("between", "Bump", {{task, 0}});
+  p.Add("aside", "Bump", {{ps, 0}}, {.device = "/task:1"});
+  p.Add("worker", "Bump", {{between, 0}}, {.device = "/job:worker"});
+  const Status status = ColocationGroups::Of(p.graph, false).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("'ps' asks for device '/job:ps' and 'worker' for '/job:worker'; each of "
                         "these must be where the next one is: 'ps', 'task', 'between', 'worker'."));
 }
 
-// "read" asks for another device than its variable; the variable's device counts.
+// "read" requests another device than its variable. The variable's device has priority.
 TEST(ColocationTest, ConstraintsThatGaveWayAreNotNamed) {
   Graph graph(TestOps());
   const auto add = [&](Graph::NodeSpec spec) {

@@ -41,8 +41,8 @@ StatusOr<std::vector<int>> FeasibleDevices::DevicesOfGroup(
   if (capable.empty() && options_.soft)
     capable = Capable(members, Matching(RelaxConstraint(constraint)));
   if (!capable.empty()) return capable;
-  if (exact.empty()) return NoDevice(*members.front(), constraint);
-  return NoKernels(members, exact.front());
+  if (exact.empty()) return NoDeviceError(*members.front(), constraint);
+  return NoKernelsError(members, exact.front());
 }
 
 const std::vector<int>& FeasibleDevices::Matching(const DeviceName& constraint) {
@@ -76,7 +76,7 @@ std::vector<int> FeasibleDevices::Capable(const std::vector<const Node*>& member
   return devices;
 }
 
-Status FeasibleDevices::NoDevice(const Node& node, const DeviceName& constraint) {
+Status FeasibleDevices::NoDeviceError(const Node& node, const DeviceName& constraint) {
   std::vector<std::string> names;
   for (const DeviceInfo& device : devices_) names.push_back(device.name.ToString());
   const bool other_type = !Matching(RelaxConstraint(constraint)).empty();
@@ -88,7 +88,8 @@ Status FeasibleDevices::NoDevice(const Node& node, const DeviceName& constraint)
                              : "");
 }
 
-Status FeasibleDevices::NoKernel(const Node& node, const DeviceName& constraint, int device) const {
+Status FeasibleDevices::NoKernelError(const Node& node, const DeviceName& constraint,
+                                      int device) const {
   const DeviceName& name = devices_[device].name;
   const Status why =
       graph_.registry().FindKernel(node.op_name(), *name.type, node.attrs()).status();
@@ -102,8 +103,8 @@ std::vector<bool> FeasibleDevices::DevicesExcludedBy(const Node& node) const {
   const bool has_job = groups_.constraint(node.id()).job.has_value();
   std::vector<bool> excluded;
   for (const DeviceInfo& device : devices_) {
-    // As in Matching, only the client's task counts if the group names no job. No single node is
-    // named as the reason for that.
+    // As in Matching, only the client's task counts if the group names no job. The error does not
+    // name a node as the reason for that.
     const bool only_client_task = !has_job && !options_.any_task;
     const bool ignored = only_client_task && !device.name.SameTask(options_.client_device);
     excluded.push_back(ignored || !constraint.Matches(device.name) ||
@@ -130,13 +131,13 @@ std::string FeasibleDevices::DescribeExclusion(const Node& node) const {
   return StrCat("'", node.name(), "' (op ", node.op_name(), ") ", absl::StrJoin(what, " and "));
 }
 
-Status FeasibleDevices::NoKernels(const std::vector<const Node*>& members, int device) const {
+Status FeasibleDevices::NoKernelsError(const std::vector<const Node*>& members, int device) const {
   std::vector<std::vector<bool>> excluded;
   for (const Node* node : members) excluded.push_back(DevicesExcludedBy(*node));
   std::vector<const Node*> conflict;
   for (const int member : SmallestCover(excluded)) conflict.push_back(members[member]);
   if (conflict.size() == 1) {
-    return NoKernel(*conflict[0], groups_.constraint(conflict[0]->id()), device);
+    return NoKernelError(*conflict[0], groups_.constraint(conflict[0]->id()), device);
   }
   std::vector<std::string> names, what;
   std::string chains;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FeasibleDevices: finds the devices on which each colocation group may run. The devices depend on
-// the group's constraint, on the kernels of all its members, and on the client's task if the group
-// names no job.
+// FeasibleDevices: finds the devices on which each colocation group may run. They must match the
+// group's constraint and have kernels for all its members. If the group names no job, they must be
+// on the client's task.
 #pragma once
 
 #include <map>
@@ -28,10 +28,11 @@ class FeasibleDevices {
     DeviceName client_device;
   };
 
-  // Returns, by node id of each group's representative, indices in `devices`, in their order, never
-  // empty. InvalidArgument names the node and its constraint, and lists the devices; or it names
-  // the smallest set of nodes of a group that together exclude every device, with the constraint or
-  // the kernels of each.
+  // Returns, by node id of each group's representative, the indices in `devices` of the devices on
+  // which the group may run, in ascending order; at least one. If there is none, returns an
+  // InvalidArgument. It names a node and its constraint, and lists the devices; or it names the
+  // smallest set of nodes of the group that together exclude every device, with the constraint or
+  // the kernels of each node.
   static StatusOr<std::vector<std::vector<int>>> Of(const Graph& graph,
                                                     const ColocationGroups& groups,
                                                     const std::vector<DeviceInfo>& devices,
@@ -47,11 +48,11 @@ class FeasibleDevices {
   bool HasKernel(const Node& node, const std::string& type) const;
   // Returns the devices among `devices` on which every member has a kernel.
   std::vector<int> Capable(const std::vector<const Node*>& members, std::vector<int> devices) const;
-  Status NoDevice(const Node& node, const DeviceName& constraint);
-  // Returns the error of a group that has no device with kernels for all members. `device` is one
-  // that matches its constraint.
-  Status NoKernels(const std::vector<const Node*>& members, int device) const;
-  Status NoKernel(const Node& node, const DeviceName& constraint, int device) const;
+  Status NoDeviceError(const Node& node, const DeviceName& constraint);
+  // Returns the error of a group for which no device has kernels for all members. `device` is a
+  // device that matches the group's constraint.
+  Status NoKernelsError(const std::vector<const Node*>& members, int device) const;
+  Status NoKernelError(const Node& node, const DeviceName& constraint, int device) const;
   // Returns, by device, whether the node cannot run there: because the node's own constraint
   // excludes the device (type and index are ignored if Options::soft), the device has no kernel for
   // the node, or the node may use only the client's task.

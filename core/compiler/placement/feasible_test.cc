@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/placement/feasible.h"
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -14,11 +14,11 @@ using ::testing::HasSubstr;
 class FeasibleDevicesTest : public testing::Test {
  protected:
   StatusOr<std::vector<int>> Of(const Node* node, bool soft = false, bool any_task = false) {
-    ASSIGN_OR_RETURN(const ColocationGroups groups, ColocationGroups::Of(w_.graph, soft));
+    ASSIGN_OR_RETURN(const ColocationGroups groups, ColocationGroups::Of(p_.graph, soft));
     ASSIGN_OR_RETURN(
         const auto devices,
         FeasibleDevices::Of(
-            w_.graph, groups, devices_,
+            p_.graph, groups, devices_,
             {.soft = soft, .any_task = any_task, .client_device = *DeviceName::Parse(kWorker)}));
     return devices[groups.Find(node->id())];
   }
@@ -27,7 +27,7 @@ class FeasibleDevicesTest : public testing::Test {
     return {.device = device, .attrs = {{"_class", std::vector<std::string>{"loc:@" + node}}}};
   }
 
-  World w_;
+  TestProgram p_;
   std::vector<DeviceInfo> devices_ = {
       {.name = *DeviceName::Parse("/job:worker/replica:0/task:0/device:GPU:0")},
       {.name = *DeviceName::Parse(kWorker)},
@@ -35,9 +35,9 @@ class FeasibleDevicesTest : public testing::Test {
 };
 
 TEST_F(FeasibleDevicesTest, KernelsAndTheClientsTask) {
-  Node* const x = w_.Add("x", "Input");
-  Node* const heavy = w_.Add("heavy", "Heavy", {{x, 0}});
-  Node* const far = w_.Add("far", "Heavy", {{x, 0}}, {.device = "/job:ps"});
+  Node* const x = p_.Add("x", "Input");
+  Node* const heavy = p_.Add("heavy", "Heavy", {{x, 0}});
+  Node* const far = p_.Add("far", "Heavy", {{x, 0}}, {.device = "/job:ps"});
   EXPECT_EQ(*Of(x), (std::vector<int>{1}));
   EXPECT_EQ(*Of(heavy), (std::vector<int>{0, 1}));
   EXPECT_EQ(*Of(far), (std::vector<int>{2}));
@@ -45,15 +45,15 @@ TEST_F(FeasibleDevicesTest, KernelsAndTheClientsTask) {
 }
 
 TEST_F(FeasibleDevicesTest, AGroupRunsWhereAllItsMembersCan) {
-  Node* const x = w_.Add("x", "Input");
-  Node* const heavy = w_.Add("heavy", "Heavy", {{x, 0}}, Beside("x"));
+  Node* const x = p_.Add("x", "Input");
+  Node* const heavy = p_.Add("heavy", "Heavy", {{x, 0}}, Beside("x"));
   EXPECT_EQ(*Of(heavy), (std::vector<int>{1}));
 }
 
 TEST_F(FeasibleDevicesTest, SoftPlacementAsksEveryMember) {
-  Node* const x = w_.Add("x", "Input");
-  Node* const heavy = w_.Add("heavy", "Heavy", {{x, 0}}, {.device = "/device:GPU:0"});
-  w_.Add("other", "Input", {}, Beside("heavy"));
+  Node* const x = p_.Add("x", "Input");
+  Node* const heavy = p_.Add("heavy", "Heavy", {{x, 0}}, {.device = "/device:GPU:0"});
+  p_.Add("other", "Input", {}, Beside("heavy"));
   EXPECT_EQ(*Of(heavy, /*soft=*/true), (std::vector<int>{1})) << "the CPU has kernels for both";
   EXPECT_EQ(ErrorOf(heavy),
             "Cannot place nodes 'heavy', 'other', which must be on one device: 'heavy' (op Heavy) "
@@ -62,11 +62,11 @@ TEST_F(FeasibleDevicesTest, SoftPlacementAsksEveryMember) {
 
 // Most of the group's nodes could run on the CPU or on the GPU. One needs the CPU and one the GPU.
 TEST_F(FeasibleDevicesTest, TheSmallestSetInConflictIsNamed) {
-  Node* const first = w_.Add("first", "Heavy", {{w_.Add("x", "Input"), 0}});
-  w_.Add("second", "Heavy", {{first, 0}}, Beside("first", "/job:worker"));
-  w_.Add("gpu", "OnGpu", {{first, 0}}, Beside("second"));
-  w_.Add("third", "Heavy", {{first, 0}}, Beside("gpu"));
-  w_.Add("input", "Input", {}, Beside("third"));
+  Node* const first = p_.Add("first", "Heavy", {{p_.Add("x", "Input"), 0}});
+  p_.Add("second", "Heavy", {{first, 0}}, Beside("first", "/job:worker"));
+  p_.Add("gpu", "OnGpu", {{first, 0}}, Beside("second"));
+  p_.Add("third", "Heavy", {{first, 0}}, Beside("gpu"));
+  p_.Add("input", "Input", {}, Beside("third"));
   EXPECT_EQ(ErrorOf(first),
             "Cannot place nodes 'gpu', 'input', which must be on one device: 'gpu' (op OnGpu) has "
             "kernels for GPU only; 'input' (op Input) has kernels for CPU only; each of these must "
@@ -74,14 +74,14 @@ TEST_F(FeasibleDevicesTest, TheSmallestSetInConflictIsNamed) {
 }
 
 TEST_F(FeasibleDevicesTest, OneNodeMayBeInConflictWithItself) {
-  Node* const x = w_.Add("x", "Input", {}, {.device = "/device:GPU:0"});
-  w_.Add("beside", "Heavy", {{x, 0}}, Beside("x"));
+  Node* const x = p_.Add("x", "Input", {}, {.device = "/device:GPU:0"});
+  p_.Add("beside", "Heavy", {{x, 0}}, Beside("x"));
   EXPECT_THAT(ErrorOf(x), HasSubstr("Cannot place node 'x' on '/job:worker/replica:0/task:0/"
                                     "device:GPU:0' (requested: '/device:GPU:0')"));
 }
 
 TEST_F(FeasibleDevicesTest, SoftPlacementStaysInTheTask) {
-  Node* const lost = w_.Add("lost", "Input", {}, {.device = "/job:ps/task:0/device:GPU:7"});
+  Node* const lost = p_.Add("lost", "Input", {}, {.device = "/job:ps/task:0/device:GPU:7"});
   EXPECT_EQ(*Of(lost, /*soft=*/true), (std::vector<int>{2}));
   EXPECT_THAT(ErrorOf(lost),
               HasSubstr("assigned to /job:ps/task:0/device:GPU:7 but available devices are [ "));

@@ -35,7 +35,7 @@ std::vector<PlacementProblem::Input> InputsOf(const Node& node, const PlacedProb
   std::vector<PlacementProblem::Input> inputs;
   for (const Endpoint& in : node.inputs()) {
     const int source = placed.index[in.node->id()];
-    if (source < 0 || IsCopied(*in.node)) continue;  // the far end of a loop's back edge
+    if (source < 0 || IsCopied(*in.node)) continue;  // source < 0: the back edge of a loop
     inputs.push_back({source, placed.first_output[source] + in.index});
   }
   for (const Node* control : node.control_inputs()) {
@@ -131,11 +131,11 @@ std::vector<double> PeakBytes(const PlacedProblem& placed, const PredictedStep& 
     for (int i = problem.first_input[node]; i < problem.first_input[node + 1]; ++i) {
       const PlacementProblem::Input& in = problem.inputs[i];
       const bool passed_on = PassesOn(*placed.order[in.node]);
-      const bool here = placed.device[in.node] == placed.device[node];
-      if (in.output < 0 || (passed_on && here)) continue;
+      const bool same_device = placed.device[in.node] == placed.device[node];
+      if (in.output < 0 || (passed_on && same_device)) continue;
       Span& span = spans[{in.output, placed.device[node]}];
       span.end_ns = std::max(span.end_ns, step.runs[node].end_ns);
-      if (!here) continue;
+      if (!same_device) continue;
       span.begin_ns = step.runs[in.node].start_ns;
       span.bytes = problem.output_bytes[in.output];
     }

@@ -19,12 +19,12 @@ struct PlacedProblem {
   PlacementProblem problem;
   std::vector<Node*> order;  // by node of the problem
   std::vector<int> device;   // by node of the problem: index in `devices`
-  std::vector<int> index;    // by node id: node of the problem; -1: removed
+  std::vector<int> index;    // by node id: the node of the problem; -1 for a removed node
   // By node of the problem: index of the node's first output in the problem's output_bytes.
   std::vector<int> first_output;
 };
 
-// Describes the graph as a problem. REQUIRES: every node has an assigned device among `devices`.
+// Returns the graph as a problem. REQUIRES: every node has an assigned device among `devices`.
 StatusOr<PlacedProblem> DescribePlaced(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                        const CostTable& costs, const DeviceName& client_device);
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -25,20 +25,20 @@ class PlacedProblemTest : public testing::Test {
     costs_.RecordOutput("big", 0, 1000);
     costs_.RecordOutput("slow", 0, 10);
     costs_.RecordOutput("reader", 0, 0);
-    for (DeviceInfo& device : w_.devices) {
+    for (DeviceInfo& device : p_.devices) {
       device.link_to_tasks = {.bytes_per_ns = 10, .latency_ns = 100};
     }
   }
 
   Node* Add(const std::string& name, const char* op, std::vector<Endpoint> inputs,
             const char* device) {
-    Node* const node = w_.Add(name, op, std::move(inputs), {.device = device});
-    w_.graph.set_assigned_device(node, device);
+    Node* const node = p_.Add(name, op, std::move(inputs), {.device = device});
+    p_.graph.set_assigned_device(node, device);
     costs_.RecordNode(name, *DeviceName::Parse(device), name == "slow" ? 1e6 : 1000);
     return node;
   }
   PlacedProblem Describe() {
-    auto placed = DescribePlaced(w_.graph, w_.devices, costs_, w_.options.client_device);
+    auto placed = DescribePlaced(p_.graph, p_.devices, costs_, p_.options.client_device);
     EXPECT_TRUE(placed.ok()) << placed.status();
     return *std::move(placed);
   }
@@ -46,7 +46,7 @@ class PlacedProblemTest : public testing::Test {
     return PredictStep(placed.problem, placed.device, UpwardRanks(placed.problem));
   }
 
-  World w_;
+  TestProgram p_;
   CostTable costs_;
 };
 
@@ -69,7 +69,7 @@ TEST_F(PlacedProblemTest, NodesAreWhereTheyWerePlaced) {
 TEST_F(PlacedProblemTest, PeaksCountWhatIsSent) {
   const PlacedProblem placed = Describe();
   const std::vector<double> peaks = PeakBytes(placed, Predict(placed));
-  ASSERT_EQ(peaks.size(), w_.devices.size());
+  ASSERT_EQ(peaks.size(), p_.devices.size());
   EXPECT_GE(peaks[kOfPs], 1000);
   EXPECT_LE(peaks[kOfPs], 1011);
   EXPECT_EQ(peaks[kOfWorker], 1010) << "both wait for the sum";

@@ -21,14 +21,14 @@ namespace {
 using Problem = PlacementProblem;
 using Reason = PlacementReport::Reason;
 
-bool EquallyFast(const DeviceInfo& a, const DeviceInfo& b, const CostTable& costs) {
+bool HaveEqualSpeed(const DeviceInfo& a, const DeviceInfo& b, const CostTable& costs) {
   return costs.Slowness(a.name) == costs.Slowness(b.name) && a.name.type == b.name.type &&
          a.rates.flops_per_ns == b.rates.flops_per_ns &&
          a.rates.bytes_per_ns == b.rates.bytes_per_ns && a.rates.launch_ns == b.rates.launch_ns;
 }
 
-// Makes the placement problem of a graph, and assigns the devices found to the nodes. `state`: if
-// not null, nodes that hold state are placed by cost, too, and their devices are stored there.
+// Makes the placement problem of a graph, and assigns the devices of the solution to the nodes. If
+// `state` is not null, also places nodes that hold state by cost, and stores their devices there.
 class Placer {
  public:
   Placer(const std::vector<DeviceInfo>& devices, const CostTable& costs,
@@ -71,7 +71,7 @@ class Placer {
       const int next_task = static_cast<int>(tasks.size());
       const int task = tasks.try_emplace(device.name.Task(), next_task).first->second;
       const auto kind = std::find_if(kinds_.begin(), kinds_.end(), [&](const DeviceInfo* known) {
-        return EquallyFast(*known, device, costs_);
+        return HaveEqualSpeed(*known, device, costs_);
       });
       problem_.devices.push_back({.task = task,
                                   .kind = static_cast<int>(kind - kinds_.begin()),
@@ -105,7 +105,8 @@ class Placer {
     for (const Node* node : order_) Decide(*node, fixed[Group(*node)]);
   }
 
-  // Decides from which devices the search may choose, and records the reason.
+  // Sets the devices from which the search may choose for the group of `node`, and records the
+  // reason.
   void Decide(const Node& node, int fixed) {
     std::vector<int>& devices = problem_.candidates[Group(node)];
     PlacementReport::Group& decision = report_.groups[Group(node)];
@@ -120,8 +121,8 @@ class Placer {
     devices = {is_fixed ? fixed : devices.front()};
   }
 
-  // Returns the index of the device that `devices` gives the node; -1 if it gives none, or one that
-  // does not exist.
+  // Returns the index of the node's device in `devices`; -1 if the node has none there, or the
+  // device does not exist.
   int IndexOf(const DeviceByNode* devices, const std::string& node) const {
     if (devices == nullptr) return -1;
     const auto found = devices->find(node);
@@ -142,7 +143,7 @@ class Placer {
       inputs.clear();
       for (const Endpoint& in : node->inputs()) {
         const int source = index[in.node->id()];
-        if (source < 0 || IsCopied(*in.node)) continue;  // the far end of a loop's back edge
+        if (source < 0 || IsCopied(*in.node)) continue;  // source < 0: the back edge of a loop
         inputs.push_back({source, first_output[in.node->id()] + in.index});
       }
       for (const Node* control : node->control_inputs()) {
@@ -229,7 +230,7 @@ class Placer {
   std::vector<std::vector<int>> feasible_;  // by group's node
   std::vector<int> group_of_;               // by group's node: group of the problem
   std::vector<const DeviceInfo*> kinds_;    // one device of each kind
-  std::vector<double> nanos_;               // by kind: of the node that is being added
+  std::vector<double> nanos_;               // by kind: the time of the node that is being added
   std::vector<Problem::DeviceTime> device_times_;
   std::vector<int> previous_devices_;  // by group: the device that it was on, or -1
   Problem problem_;
@@ -258,8 +259,8 @@ StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceIn
   on_any_task.any_task = true;
   on_any_task.predict = false;
   Graph placed = graph.Clone();
-  // The whole graph may contain a shape error. Then estimate without shapes: only the steps that
-  // run the wrong node are to report the error.
+  // If shape inference fails, estimate without shapes: only steps that run the wrong node should
+  // report the error.
   const StatusOr<ShapeMap> shapes = InferShapes(placed);
   CostTable costs;
   costs.Estimate(placed, shapes.ok() ? *shapes : ShapeMap());

@@ -162,7 +162,7 @@ class StepCopies {
   Problem problem_;
   std::vector<std::vector<int>> devices_;  // by worker, then by device of the original step
   std::vector<int> device_;                // by group
-  std::vector<bool> sink_;                 // by node of the original step: has no readers
+  std::vector<bool> sink_;                 // by node of the original step: true if no node reads it
   std::vector<std::vector<int>> ends_;     // by worker, then by step: the node that ends it
 };
 

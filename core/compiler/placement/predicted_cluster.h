@@ -3,10 +3,11 @@
 // PredictCluster: predicts the speed of a training with many workers that share parameter servers,
 // from one worker's step. `penstock whatif` prints the result.
 //
-// Each worker runs steps of its own, one after the other, as between-graph replicas do. The step's
-// nodes outside of the master's task run on the parameter servers, whose lanes and links all
-// workers share. Several steps of all workers are simulated (predicted_step.h); the first steps do
-// not count, because in these all workers do the same at the same time.
+// In the predicted cluster, each worker runs its own steps, one after the other (between-graph
+// replication). The step's nodes outside of the master's task run on the parameter servers; all
+// workers share the servers' lanes and links. PredictCluster simulates several steps of all workers
+// (predicted_step.h), and ignores the first ones, in which all workers do the same at the same
+// time.
 #pragma once
 
 #include <vector>
@@ -21,7 +22,7 @@ struct PredictedCluster {
     double compute = 0, send = 0, receive = 0;
   };
   double step_ns = 0;           // duration of one worker's step
-  double steps_per_second = 0;  // of all workers together
+  double steps_per_second = 0;  // the rate of all workers together
   Load worker, ps;
   std::vector<double>
       ps_bytes;  // by parameter server: bytes sent and received per step of one worker

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PredictStep: simulates a step under a placement: when and on which lane each node runs, and which
-// transfers go over which link. The placer compares such predictions, and `penstock place` draws
-// them.
+// PredictStep: simulates a step with a given placement: when and on which lane each node runs, and
+// when each transfer runs. The placer compares such predictions, and `penstock place` draws them.
 //
-// The simulation: a node is ready when its inputs are on its device; a free lane takes the ready
+// In the simulation, a node is ready when its inputs are on its device; a free lane takes the ready
 // node of the largest rank. An output is sent once to each device that reads it, as soon as it has
 // been computed. Each task has one link for sending and one for receiving. A link carries one
 // transfer at a time, in order of their start times. Copies between the devices of a task also run

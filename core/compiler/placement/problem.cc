@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// The quickest and the average time of a node over the devices of its group.
+// The shortest and the average time of a node over the devices of its group.
 struct Times {
   double least = 0, mean = 0;
 };
@@ -31,14 +31,14 @@ double MeanTransfer(const PlacementProblem& problem, const PlacementProblem::Inp
   if (from == to) return 0;
   const std::vector<int>& a = problem.candidates[from];
   const std::vector<int>& b = problem.candidates[to];
-  const double apart = a.size() == 1 && b.size() == 1
-                           ? (a[0] == b[0] ? 0.0 : 1.0)
-                           : 1 - 1 / static_cast<double>(std::max(a.size(), b.size()));
-  if (apart == 0) return 0;
+  const double share_apart = a.size() == 1 && b.size() == 1
+                                 ? (a[0] == b[0] ? 0.0 : 1.0)
+                                 : 1 - 1 / static_cast<double>(std::max(a.size(), b.size()));
+  if (share_apart == 0) return 0;
   const int other = b.back() != a.front() ? b.back() : b.front();
   if (other == a.front()) return 0;
   const LinkRates link = problem.Link(a.front(), other);
-  return apart * (link.latency_ns + problem.Bytes(input) / link.bytes_per_ns);
+  return share_apart * (link.latency_ns + problem.Bytes(input) / link.bytes_per_ns);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ std::vector<double> UpwardRanks(const PlacementProblem& problem) {
     ranks[node] += TimesOf(problem, node).mean;
     for (int i = problem.first_input[node]; i < problem.first_input[node + 1]; ++i) {
       const PlacementProblem::Input& input = problem.inputs[i];
-      double& before = ranks[input.node];  // so far: the longest path from its end
+      double& before = ranks[input.node];  // the longest path from the node's end, so far
       before = std::max(before, ranks[node] + MeanTransfer(problem, input, node));
     }
   }

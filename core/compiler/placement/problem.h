@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlacementProblem: the part of a graph that matters for placement once constraints, kernels and
-// groups are known: nodes that take time, edges that carry bytes, and the devices that each group
-// may choose from. The search and the prediction of a step work on it, so that they can be tested
-// without graphs.
+// PlacementProblem: the data on which the search for a placement and the prediction of a step work:
+// nodes with their times, edges with their bytes, and the devices on which each group of nodes may
+// run. It is separate from Graph, so that tests need no graphs.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +16,14 @@ namespace penstock {
 struct PlacementProblem {
   struct Device {
     int task = 0;   // devices of one task share its links
-    int kind = 0;   // devices of one kind take equal times, except for DeviceTimes
+    int kind = 0;   // a node takes equal times on devices of one kind, except for DeviceTimes
     int lanes = 1;  // number of nodes that can run at once
     LinkRates link_in_task = {};
     LinkRates link_to_tasks = {};
   };
-  // An input of a node: the output, or the end, of another node for which it waits.
+  // An input of a node: an output of another node, or a control edge from it.
   struct Input {
-    int node = 0;     // the node waited for; its number is smaller than that of the waiting node
+    int node = 0;     // the other node; its number is smaller than that of the node with the input
     int output = -1;  // in `output_bytes`; negative: a control edge
   };
   // The time of a node on a device that differs from the other devices of its kind.
@@ -44,12 +43,13 @@ struct PlacementProblem {
   double Bytes(const Input& input) const {
     return input.output < 0 ? 0 : output_bytes[input.output];
   }
-  // Returns the link from one device to another. REQUIRES: from != to. A link between tasks is
-  // taken from `links`; if `links` is empty, or for two devices of one task, it follows from the
-  // rates of the two devices.
+  // Returns the rates of the link from one device to another. REQUIRES: from != to. For devices of
+  // different tasks, returns the entry of `links`. If `links` is empty, or for two devices of one
+  // task, computes the rates from those of the two devices.
   LinkRates Link(int from, int to) const;
-  // Returns when a step that the master starts at time 0 starts in the device's task: after one
-  // message, unless the task is the master's own. The report of the step's end takes as long.
+  // Returns the time at which a step starts in the device's task, if the master starts it at time
+  // 0: after one message, or at once if the task is the master's own. The message that reports the
+  // end of the step takes the same time.
   double StartNanos(int device) const {
     return devices[device].task == master_task ? 0 : devices[device].link_to_tasks.latency_ns;
   }
@@ -59,7 +59,7 @@ struct PlacementProblem {
   int num_tasks = 0, num_kinds = 0;
   std::vector<LinkRates> links = {};  // index: from_task * num_tasks + to_task; empty: not measured
   std::vector<std::vector<int>> candidates;  // by group, in order of preference; never empty
-  // By node, in an order in which edges go forward.
+  // By node. A node's inputs have smaller numbers than the node.
   std::vector<int> group;
   std::vector<int> first_input = {0};        // index in `inputs`; one more entry than nodes
   std::vector<int> first_device_time = {0};  // index in `device_times`, as first_input
@@ -74,8 +74,9 @@ struct PlacementProblem {
 // Nodes on the critical path have the largest ranks.
 std::vector<double> UpwardRanks(const PlacementProblem& problem);
 
-// Returns a lower bound of the step's time under any placement: the longest path with each node on
-// its quickest device or, if it is larger, the quickest work spread evenly over all lanes.
+// Returns a lower bound of the step's time with any placement. It is the maximum of two bounds: the
+// longest path with each node on its fastest device, and the total of the nodes' fastest times
+// divided by the number of all lanes.
 double LowerBoundNanos(const PlacementProblem& problem);
 
 }  // namespace penstock

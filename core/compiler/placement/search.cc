@@ -17,9 +17,9 @@ using Input = PlacementProblem::Input;
 
 // Places one node after another where it would end soonest, and tracks when lanes and links are
 // free.
-class Greedy {
+class GreedyPlacement {
  public:
-  Greedy(const PlacementProblem& problem, const std::vector<double>& ranks)
+  GreedyPlacement(const PlacementProblem& problem, const std::vector<double>& ranks)
       : problem_(problem),
         ranks_(ranks),
         sends_free_(problem.num_tasks),
@@ -77,9 +77,9 @@ class Greedy {
     return lanes_[device].StartFor(ready, problem_.Nanos(node, device));
   }
 
-  // Returns when an input arrives on a device. Counts a transfer once for each node that needs it,
-  // although it is sent once per device. This avoids transfers a little too much, but a table of
-  // transfers would take more time than it is worth.
+  // Returns the time at which an input arrives on a device. Counts a transfer once for each node
+  // that needs it, although it is sent once per device. So the greedy search overestimates the cost
+  // of transfers a little; a table of transfers would be exact, but slow down the search.
   double Arrival(const Input& input, int device) const {
     const int from = groups_[problem_.group[input.node]].device;
     const double end = ends_[input.node];
@@ -114,10 +114,10 @@ class Greedy {
 };
 
 // Compares complete placements by prediction until the budget is spent.
-class Improvement {
+class PlacementImprover {
  public:
-  Improvement(const PlacementProblem& problem, const std::vector<double>& ranks, int budget,
-              std::vector<int> start)
+  PlacementImprover(const PlacementProblem& problem, const std::vector<double>& ranks, int budget,
+                    std::vector<int> start)
       : problem_(problem), ranks_(ranks), budget_(budget), best_(std::move(start)) {
     best_ns_ = PredictStep(problem_, best_, ranks_).end_ns;
   }
@@ -125,12 +125,12 @@ class Improvement {
   // For each device, moves all groups that may run on it there; the other groups stay.
   void TryEachDeviceAlone() {
     for (int device = 0; device < static_cast<int>(problem_.devices.size()); ++device) {
-      std::vector<int> alone = best_;
+      std::vector<int> placement = best_;
       for (int group = 0; group < problem_.num_groups(); ++group) {
         const std::vector<int>& may = problem_.candidates[group];
-        if (std::find(may.begin(), may.end(), device) != may.end()) alone[group] = device;
+        if (std::find(may.begin(), may.end(), device) != may.end()) placement[group] = device;
       }
-      if (!Try(std::move(alone))) return;
+      if (!Try(std::move(placement))) return;
     }
   }
 
@@ -181,8 +181,8 @@ class Improvement {
     std::minstd_rand random;
     std::vector<int> known_best = best_;
     double known_best_ns = best_ns_;
-    const int most_in_vain = 16 * static_cast<int>(groups.size());
-    for (int in_vain = 0; in_vain < most_in_vain && budget_ > 0; ++in_vain) {
+    const int failures_max = 16 * static_cast<int>(groups.size());
+    for (int failures = 0; failures < failures_max && budget_ > 0; ++failures) {
       best_ = known_best;
       for (int i = 0; i < 3; ++i) {
         const int group = groups[random() % groups.size()];
@@ -194,7 +194,7 @@ class Improvement {
       if (best_ns_ >= known_best_ns) continue;
       known_best = best_;
       known_best_ns = best_ns_;
-      in_vain = 0;
+      failures = 0;
     }
     best_ = std::move(known_best);
     best_ns_ = known_best_ns;
@@ -239,7 +239,7 @@ std::vector<int> FreeGroups(const PlacementProblem& problem, const std::vector<d
   return groups;
 }
 
-// The factor by which a new placement must be quicker to replace an earlier one.
+// The factor by which a new placement must be faster to replace an earlier one.
 constexpr double kMoveFactorMin = 1.1;
 
 bool IsPlacement(const PlacementProblem& problem, const std::vector<int>& devices) {
@@ -259,9 +259,9 @@ std::vector<int> DevicesOf(const std::vector<FoundPlacement::Group>& groups) {
 
 void Search(const PlacementProblem& problem, const std::vector<double>& ranks,
             const std::vector<int>& free, int budget, FoundPlacement* found) {
-  found->groups = Greedy(problem, ranks).Run();
+  found->groups = GreedyPlacement(problem, ranks).Run();
   const std::vector<int> greedy = DevicesOf(found->groups);
-  Improvement improvement(problem, ranks, budget, greedy);
+  PlacementImprover improvement(problem, ranks, budget, greedy);
   if (!improvement.TryAll(free)) {
     improvement.TryEachDeviceAlone();
     improvement.TryMoves(free);

@@ -36,7 +36,8 @@ class Cover {
     return chosen_;
   }
 
-  // Covers the rest with at most `left` sets. One of them contains the first element of the rest.
+  // Covers the elements that are not covered yet with at most `left` more sets. One of them must
+  // contain the first of these elements.
   bool Extend(int left) {
     const auto rest = std::ranges::find(covered_, 0);
     if (rest == covered_.end()) return true;

@@ -2,7 +2,7 @@
 #include <new>
 #include <utility>
 
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "core/op/flops.h"
 #include "core/op/kernel.h"
 #include "core/op/shape_scope.h"

@@ -191,13 +191,13 @@ Status ExecuteOnAccelerator(const std::shared_ptr<Execution>& run, const Registr
 Status CheckOutputs(const Execution& run) {
   for (size_t i = 0; i < run.outputs.size(); ++i) {
     const Tensor& output = run.outputs[i];
-    const EdgeType promised = run.output_types[i];
-    const DType expected = promised.ref ? DType::kResource : promised.dtype;
+    const EdgeType declared = run.output_types[i];
+    const DType expected = declared.ref ? DType::kResource : declared.dtype;
     if (output.dtype() != expected) {
       return Internal("output ", i, " of '", run.op->name, "' is ", Name(output.dtype()),
-                      ", promised was ", Name(promised));
+                      ", promised was ", Name(declared));
     }
-    if (promised.ref || run.output_shapes[i].Compatible(output.shape())) continue;
+    if (declared.ref || run.output_shapes[i].Compatible(output.shape())) continue;
     return Internal("output ", i, " of '", run.op->name, "' has shape ", output.shape().ToString(),
                     ", its shape function promised ", run.output_shapes[i].ToString());
   }

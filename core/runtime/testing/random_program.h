@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomProgram: a random program with branches and loops, as a graph, and the results that a
-// simple interpreter, which runs one statement after the other, computes for it. For tests. The
-// same seed gives the same program.
+// RandomProgram: a random program with branches and loops. Tests run it as a graph, and compare
+// with the results of a simple interpreter, which runs one statement after the other. The same seed
+// gives the same program.
 #pragma once
 
 #include <cstdint>

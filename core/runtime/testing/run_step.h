@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs one step of an executor in either of its two ways.
+// Runs one step of an executor, by Run or by RunAsync.
 #pragma once
 
 #include "core/base/join.h"

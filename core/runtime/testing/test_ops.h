@@ -4,23 +4,23 @@
 // Linking this file registers:
 //
 //   TestSum      the sum of N int64 scalars, plus the attribute `plus`
-//   TestSpin     as TestSum, after keeping its thread busy for `micros`
-//   TestAsync    as TestSum, ending later on another thread, or (`inline`) at once
+//   TestSpin     as TestSum, but first keeps its thread busy for `micros` microseconds
+//   TestAsync    as TestSum, but ends later on another thread or, if `inline`, at once
 //   TestFail     fails with InvalidArgument and `message`
 //   TestForget   does not set its output
 //   TestWrong    sets its output to a float
 //   TestStall    waits until the step is cancelled, then ends with the cancellation's status
 //   TestThrow    throws std::bad_alloc
-//   TestAlias    its input, and whether it could have written to it in place
+//   TestAlias    returns its input, and whether the kernel could have written to it in place
 //   TestVariable a reference to the int64 variable `name`
 //   TestLess     x < y
 //   TestOdd      whether x is odd
 //   TestLow      x & 3
 //   TestHalf     x / 2
-//   TestSleep    as TestSum, a millisecond later, holding no thread
+//   TestSleep    as TestSum, but ends a millisecond later and blocks no thread meanwhile
 //   TestPass     its input, of any type
-//   TestWhere    x + the iteration, with the frame as a second output
-//   TestAssign   gives the variable behind a reference the value of its second input
+//   TestWhere    x + the number of the iteration; the second output is the frame
+//   TestAssign   assigns its second input to the variable behind its first input, a reference
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@
 
 namespace penstock {
 
-// Waits until at least `count` kernels of TestStall wait in this process. Returns false if they do
-// not within half a minute.
+// Waits until at least `count` kernels of TestStall wait in this process. Returns false if fewer
+// wait after 30 seconds.
 bool AwaitStalled(int64_t count = 1);
 
 // The device, the threads and the timer that all executors in these tests share.

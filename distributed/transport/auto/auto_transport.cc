@@ -45,7 +45,7 @@ Status AutoTransport::Serve(const TaskId& self, TaskSteps& steps) {
     if (!status.ok()) {
       log_(StrCat("tensors do not go by ", transport->protocol(), ": ", status.message()));
     }
-    serves_.push_back(status);
+    serve_results_.push_back(status);
   }
   return OkStatus();
 }
@@ -71,14 +71,14 @@ void AutoTransport::FindTransport(const TaskId& producer, size_t index,
   if (index + 1 == transports_.size()) return Choose(producer, index, reasons);
   const auto reached = [this, producer, index, reasons](const Status& status) {
     if (status.ok()) return Choose(producer, index, reasons);
-    // The producer does not answer. The last transport will report that error to the waiting steps.
-    // The next step tries all transports again.
+    // The producer does not answer. Makes the waiting steps use the last transport, which reports
+    // that error to them. The next step tries all transports again.
     if (!absl::IsFailedPrecondition(status)) return ChooseOnce(producer, transports_.size() - 1);
     FindTransport(
         producer, index + 1,
         StrCat(reasons, "; not by ", transports_[index]->protocol(), ": ", status.message()));
   };
-  if (!serves_[index].ok()) return reached(serves_[index]);
+  if (!serve_results_[index].ok()) return reached(serve_results_[index]);
   transports_[index]->Reach(producer, reached);
 }
 
@@ -147,7 +147,7 @@ namespace {
 
 void LogToStderr(const std::string& line) { std::fprintf(stderr, "penstock: %s\n", line.c_str()); }
 
-// Makes the transports that need only the tasks' servers, fastest first.
+// Makes an AutoTransport of the transports that need no special network hardware, fastest first.
 StatusOr<std::unique_ptr<Transport>> Make(const TransportHost& host) {
   std::vector<std::unique_ptr<Transport>> transports;
   for (const char* const protocol : {"shm", "grpc"}) {

@@ -55,8 +55,8 @@ class AutoTransport final : public Transport {
 
   const Log log_;
   std::vector<std::unique_ptr<Transport>> transports_;
-  std::vector<Status> serves_;  // result of Serve, by transport
-  TaskSteps* steps_ = nullptr;  // set by Serve
+  std::vector<Status> serve_results_;  // result of Serve, by transport
+  TaskSteps* steps_ = nullptr;         // set by Serve
   Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::map<std::string, Choice> choices_ ABSL_GUARDED_BY(mu_);  // by task name

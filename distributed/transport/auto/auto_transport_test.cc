@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-// Records the calls, and answers Reach when the test says so.
+// A transport that records its calls, and answers Reach when the test calls Answer.
 class FakeTransport final : public Transport {
  public:
   FakeTransport(const std::string& name, Status serves) : name_(name), serves_(std::move(serves)) {}

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// Up to this size a copy costs less than a reference-counted slice and its entry in the list for
-// the socket.
+// Up to this size, copying bytes costs less than a reference-counted slice of their own and its
+// entry in the list of buffers for the socket.
 constexpr size_t kCopiedBytesMax = 4096;
 constexpr uint32_t kHeaderTag = 1 << 3 | 2;  // field 1, length-delimited
 constexpr uint32_t kBodyTag = 2 << 3 | 2;

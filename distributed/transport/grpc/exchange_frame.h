@@ -26,9 +26,9 @@
 
 namespace penstock {
 
-// The largest body of a frame, approximately. Tensors are cut into frames, so that small ones
-// never wait long behind large ones, and so that the consumer copies one frame while the next is
-// on its way.
+// The approximate maximum size of a frame's body. Large tensors are cut into frames, so that small
+// ones never wait long behind them, and so that the consumer copies one frame while it receives
+// the next.
 inline constexpr size_t kFrameBytes = size_t{1} << 20;
 
 class FrameWriter {
@@ -49,7 +49,7 @@ class FrameWriter {
 
   wire::TensorBatchHeader header_;
   std::string
-      small_;  // bytes that were copied, because copying them costs less than referring to them
+      small_;  // short byte ranges, copied because a slice of its own would cost more
   std::vector<grpc::Slice> body_;
   size_t body_bytes_ = 0;
   KeyNumbers keys_;

@@ -3,13 +3,13 @@
 // ExchangeSink: the producer's end of one Exchange stream. It takes the consumer's subscriptions
 // and sends it tensors.
 //
-// While a frame is on its way, further tensors gather for the next frame. So the number of messages
-// depends on the time that frames take, and not on the number of small tensors. Large tensors are
-// cut into frames, and small ones overtake them.
+// While gRPC writes a frame, further tensors wait for the next frame. So the number of messages
+// depends on the time that a write takes, and not on the number of small tensors. Large tensors
+// are cut into frames, and small ones overtake them.
 //
-// Thread-safe: steps send on any thread, and the stream's events come on the loop's threads. The
-// events of one kind follow each other, so `incoming_` and `consumer_`, which only reading uses,
-// need no lock.
+// Thread-safe: steps send on any thread, and the stream's events come on the loop's threads. There
+// is at most one read at a time, so `incoming_` and `consumer_`, which only Read uses, need no
+// lock.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -35,8 +35,7 @@ namespace penstock {
 using ExchangeService =
     wire::TensorExchange::WithRawMethod_Exchange<wire::TensorExchange::AsyncService>;
 
-// Tensors up to this size overtake larger ones. All waiting small tensors together delay a large
-// one by less time than one of its frames takes.
+// Tensors up to this size overtake larger ones.
 inline constexpr size_t kSmallBytesMax = size_t{64} << 10;
 
 class ExchangeSink final : public TensorSink,
@@ -86,7 +85,7 @@ class ExchangeSink final : public TensorSink,
   EventOf<ExchangeSink> written_{&ExchangeSink::Written};
   EventOf<ExchangeSink> finished_{&ExchangeSink::Finished};
   grpc::ByteBuffer incoming_;
-  std::string consumer_;  // its task; "" until its first message
+  std::string consumer_;  // the consumer's task; "" until its first message has arrived
 
   Mutex mu_;
   FrameWriter frame_ ABSL_GUARDED_BY(mu_);

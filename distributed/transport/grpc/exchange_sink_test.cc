@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the sink with a hand-written consumer: a plain client of the TensorExchange service.
+// Tests the sink with a simple consumer, a client of the TensorExchange service.
 #include "distributed/transport/grpc/exchange_sink.h"
 
 #include <grpcpp/create_channel.h>

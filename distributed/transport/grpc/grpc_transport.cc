@@ -19,10 +19,10 @@ namespace penstock {
 namespace {
 
 // gRPC receives into memory from malloc, in blocks of up to some MB. By default malloc maps and
-// unmaps each block, so that every page of a tensor causes a page fault; then a large tensor takes
-// a third longer (tools/bench --only=transfer). These settings make malloc keep the memory. They
-// apply to the entire process, because malloc has no smaller scope. malloc keeps at most 128 MiB,
-// and 64 MiB more for each further arena.
+// unmaps each block, so that every page of a tensor causes a page fault, and a large tensor takes a
+// third longer (tools/bench --only=transfer). These settings make malloc keep the memory: at most
+// 128 MiB, and 64 MiB more for each further arena. They apply to the entire process, because malloc
+// has no settings for a part of it.
 void KeepReceiveMemory() {
   static const bool once [[maybe_unused]] = [] {
     return mallopt(M_MMAP_THRESHOLD, 32 << 20) != 0 && mallopt(M_TRIM_THRESHOLD, 128 << 20) != 0;
@@ -124,7 +124,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
 
   void Finished(bool) {
     const Status why = !malformed_.ok() ? malformed_ : FromGrpc(status_, "");
-    // A producer that ends the stream without an error is shutting down.
+    // Uses Unavailable even if the status is OK: then the producer is shutting down.
     const StatusCode code =
         absl::IsAborted(why) || absl::IsDataLoss(why) ? why.code() : StatusCode::kUnavailable;
     MarkLost(Status(code, StrCat("lost the connection to ", producer_.ToString(),

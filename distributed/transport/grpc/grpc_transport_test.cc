@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the consumer's end with a hand-written producer: a plain TensorExchange service.
+// Tests the consumer's end with a simple producer, a service that implements TensorExchange.
 #include "distributed/transport/grpc/grpc_transport.h"
 
 #include <deque>
@@ -19,8 +19,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Records the requests. Answers each with the next answer that the test has prepared, if there is
-// one.
+// A producer that records the requests, and answers each with the next answer that the test has
+// prepared, if there is one.
 class Producer final : public wire::TensorExchange::Service {
  public:
   struct Answer {

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// Receives a tensor into memory of an allocator that the consumer has chosen already.
+// A Landing that returns an allocator that the consumer has chosen before.
 class FixedLanding final : public Landing {
  public:
   explicit FixedLanding(Allocator& memory) : memory_(memory) {}
@@ -47,8 +47,8 @@ StatusOr<Tensor> Receive(const OutgoingTensor& sent, Landing& landing) {
 
 class LocalSink;
 
-// The receiving end of one serving task. The task's transport, and the sinks of its producers, hold
-// pointers to the port.
+// The receiving end of one task that serves. The task's transport, and the sinks that send to the
+// task, hold shared pointers to the port.
 class Port : public std::enable_shared_from_this<Port> {
  public:
   Port(const TaskId& self, TaskSteps& steps, Scheduler& scheduler)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks that the transport waits by the scheduler that it was given. tests/transport checks the
-// rest.
+// Tests that the transport waits only through the scheduler that it was given. tests/transport has
+// the other tests of this transport.
 #include <memory>
 #include <string>
 #include <utility>

@@ -20,7 +20,7 @@ constexpr uint64_t kListenerId = 1;
 constexpr int64_t kTickNanos = 1'000'000'000;
 constexpr int kTickMillis = 1'000;
 constexpr int kEventsMax = 32;
-// While there is work, sockets are polled once in this many rounds.
+// While the ends have work, the loop polls the sockets only once in this many rounds.
 constexpr int kRoundsPerPoll = 16;
 
 bool Watch(int epoll, int fd, uint64_t id) {

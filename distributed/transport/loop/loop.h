@@ -4,13 +4,13 @@
 // task: it makes the ends look for work, receives from readable descriptors, and notices when a
 // peer has gone.
 //
-// After work it spins for at most kSpin, if spinning has recently found work (core/base/spin.h).
-// Then the ends raise their sleep flags, and it sleeps until the descriptor of one of them is
-// readable.
+// After work the thread spins for at most kSpin, if spinning has recently found work
+// (core/base/spin.h). Then it makes the ends raise their sleep flags, and sleeps until the
+// descriptor of one of them is readable.
 //
-// While it sleeps, another thread may poll in its place (Poller), so that a thread that waits for a
-// tensor need not be woken when the tensor comes. Only one thread has the turn at any time, and
-// only this thread uses the ends.
+// While it sleeps, another thread that waits for a tensor may poll in its place (Poller); no thread
+// then has to be woken when the tensor comes. Only one thread has the turn at any time, and only
+// the thread that has the turn uses the ends.
 #pragma once
 
 #include <atomic>
@@ -47,8 +47,8 @@ class TransportLoop final : public Poller {
     virtual bool Advance() = 0;
     // Returns whether there is pending work.
     virtual bool HasMore() = 0;
-    // Raises the flag that tells the other end that this one sleeps. Afterwards the loop
-    // calls HasMore once more.
+    // Raises the flag that tells the other end that this one sleeps. The loop then calls HasMore
+    // once more before it sleeps.
     virtual void FallAsleep() = 0;
     // Lowers the flag that FallAsleep raised.
     virtual void WakeUp() = 0;
@@ -65,8 +65,8 @@ class TransportLoop final : public Poller {
   TransportLoop(Env& env, std::string name) : env_(env), name_(std::move(name)) {}
   ~TransportLoop() { Stop(); }
 
-  // Starts the thread; to be called once. `accepted` is called on the loop's thread for each
-  // connection to `listener`; an invalid listener accepts none.
+  // Starts the thread. Call this only once. The loop's thread calls `accepted` for each connection
+  // to `listener`; an invalid listener accepts none.
   Status Start(UniqueFd listener = {}, std::function<void(UniqueFd)> accepted = nullptr);
   // Adds an end. Returns false, and does nothing, once the loop is being stopped.
   [[nodiscard]] bool Add(std::shared_ptr<End> end);
@@ -103,7 +103,7 @@ class TransportLoop final : public Poller {
   bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // true before Start and after Stop
   std::vector<std::shared_ptr<End>> added_ ABSL_GUARDED_BY(mu_);
 
-  // The ends, by a number that is never used again. Used only by the thread whose turn it is.
+  // The ends, by a number that is never reused. Accessed only by the thread that has the turn.
   std::map<uint64_t, std::shared_ptr<End>> ends_;
   // Used only by the loop's own thread.
   SpinHabit habit_;

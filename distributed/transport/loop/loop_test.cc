@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// An end whose peer is the test: Give adds work, and wakes the end if its flag says that it sleeps.
+// An end whose peer is the test: Give adds work, and wakes the end if its sleep flag is raised.
 class TestEnd final : public TransportLoop::End {
  public:
   void Give() {
@@ -93,7 +93,7 @@ TEST_F(LoopTest, AnotherThreadPollsInItsPlace) {
   EXPECT_EQ(end_->threads().size(), 2);
 }
 
-TEST_F(LoopTest, WhatComesAtTheLastMomentIsNotForgotten) {
+TEST_F(LoopTest, WorkBeforeEndPollingIsNotLost) {
   for (int i = 1; i <= 100; ++i) {
     BeginPolling();
     end_->Give();  // no thread polls this end any more

@@ -16,8 +16,7 @@
 
 namespace penstock {
 
-// The positions of both ends, which only grow. They lie in the shared memory, and
-// start at zero.
+// The positions of both ends, which start at zero and only grow. They are in the shared memory.
 struct RingPositions {
   alignas(64) std::atomic<uint64_t> published{0};
   alignas(64) std::atomic<uint64_t> consumed{0};

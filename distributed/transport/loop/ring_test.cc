@@ -25,7 +25,7 @@ class RingTest : public testing::Test {
   RingReader reader{memory};
 };
 
-TEST_F(RingTest, WhatIsAppendedIsThereWhenItIsPublished) {
+TEST_F(RingTest, AppendedBytesAreReadableOncePublished) {
   Write("abc");
   EXPECT_EQ(*reader.Readable(), 0);
   EXPECT_FALSE(reader.HasMore());
@@ -36,7 +36,7 @@ TEST_F(RingTest, WhatIsAppendedIsThereWhenItIsPublished) {
   EXPECT_FALSE(reader.HasMore());
 }
 
-TEST_F(RingTest, GoesRound) {
+TEST_F(RingTest, ARingWrapsAround) {
   for (int i = 0; i < 100; ++i) {
     const std::string text = "0123456789" + std::to_string(i);
     EXPECT_EQ(*writer.Room(), 16);

@@ -83,7 +83,7 @@ TEST_F(SendQueueTest, AStepsTensorsAreDropped) {
   EXPECT_TRUE(queue_.empty());
 }
 
-TEST(CommandsTest, AreReadAsTheyWereWritten) {
+TEST(CommandsTest, ReadsTheRecordsThatWereWritten) {
   std::vector<char> data(4 * sizeof(Command));
   const auto positions = std::make_unique<RingPositions>();
   const RingMemory memory{positions.get(), data.data(), data.size()};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamTable: the streams of a consumer, one per producer. Each is opened when it is first
-// needed, and again after it was lost.
+// StreamTable: the streams of a consumer, one per producer. A stream is opened when it is first
+// needed; after it was lost, the next use opens a new one.
 //
 // Thread-safe. `Stream` has producer, WhenOpen, Subscribe and Unsubscribe.
 #pragma once
@@ -72,8 +72,8 @@ class StreamTable {
   }
 
  private:
-  // Returns the stream to `producer`; makes one if there is none to its incarnation. Sets `*is_new`
-  // to whether it made one, which the caller has to open.
+  // Returns the stream to `producer`; makes one if there is none to its incarnation. In that case
+  // sets `*is_new` to true, and the caller has to open the stream.
   Made Find(const TaskId& producer, bool* is_new) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const auto found = streams_.find(producer.name);
     // A stream to an earlier incarnation serves only the steps that began with that incarnation.

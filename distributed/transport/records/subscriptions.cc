@@ -3,10 +3,10 @@
 
 namespace penstock {
 
-Status DescribeLost(const TaskId& producer, const Status& why, const CannotConnectText& no_way) {
+Status DescribeLost(const TaskId& producer, const Status& why, const CannotConnectText& text) {
   if (CannotConnect(why)) {
-    return FailedPrecondition(no_way.what, " with ", producer.ToString(), ": ", why.message(), "; ",
-                              no_way.advice);
+    return FailedPrecondition(text.what, " with ", producer.ToString(), ": ", why.message(), "; ",
+                              text.advice);
   }
   const bool keeps = absl::IsAborted(why) || absl::IsDataLoss(why);
   return Status(keeps ? why.code() : StatusCode::kUnavailable,

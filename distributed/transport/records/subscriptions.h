@@ -33,15 +33,15 @@ class Subscriptions {
   bool Add(int64_t step_id) {
     if (!lost_.ok()) return false;
     wanted_.insert(step_id);
-    Say({Command::kSubscribe, static_cast<uint64_t>(step_id)});
+    AddCommand({Command::kSubscribe, static_cast<uint64_t>(step_id)});
     return true;
   }
   void Remove(int64_t step_id) { wanted_.erase(step_id); }
   bool Wants(int64_t step_id) const { return wanted_.contains(step_id); }
-  // Adds a command that is to be written.
-  void Say(const Command& command) { waiting_.push_back(command); }
+  // Adds a command to those that have not been written yet.
+  void AddCommand(const Command& command) { unwritten_.push_back(command); }
   // Returns the commands that are not written yet.
-  std::deque<Command>& waiting() { return waiting_; }
+  std::deque<Command>& unwritten() { return unwritten_; }
 
   // Keeps `*opened` until the stream is open or lost, and returns nullopt. If the stream is open or
   // lost already, returns a status, which the caller has to pass to `*opened`.
@@ -59,7 +59,7 @@ class Subscriptions {
   std::optional<Ended> MarkLost(const Status& why) {
     if (!lost_.ok()) return std::nullopt;
     lost_ = why;
-    waiting_.clear();
+    unwritten_.clear();
     return Ended{std::exchange(wanted_, {}), std::exchange(opened_, {})};
   }
   const Status& lost() const { return lost_; }
@@ -69,7 +69,7 @@ class Subscriptions {
   }
 
  private:
-  std::deque<Command> waiting_;
+  std::deque<Command> unwritten_;
   std::set<int64_t> wanted_;
   Calls opened_;
   bool is_open_ = false;
@@ -89,8 +89,9 @@ struct CannotConnectText {
 };
 
 // Returns the error with which the steps of a lost stream to `producer` fail: FailedPrecondition
-// with the transport's words if CannotConnect, Aborted and DataLoss unchanged, else Unavailable.
-Status DescribeLost(const TaskId& producer, const Status& why, const CannotConnectText& no_way);
+// with the texts of `text` if CannotConnect(why); an Aborted or DataLoss `why` unchanged; else
+// Unavailable.
+Status DescribeLost(const TaskId& producer, const Status& why, const CannotConnectText& text);
 
 // Fails the steps with `status`, and calls the callbacks that wait for the stream to open: with
 // FailedPrecondition and the text of `why` if CannotConnect(why), else with `status`.

@@ -3,8 +3,8 @@
 // The layout of the data in the rings of a connection: tensor records, pieces of tensors and
 // refusals from the producer; commands from the consumer.
 //
-// Numbers are little-endian and the layout has no gaps. Each transport that uses the layout has a
-// version in its handshake: raise kShmVersion and kVerbsVersion with each change.
+// Numbers are little-endian, and structs have no padding. Each transport that uses the layout has a
+// version in its handshake: raise kShmVersion and kVerbsVersion when the layout changes.
 #pragma once
 
 #include <bit>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorRecordReader: the consumer's end of a ring. It does not trust the producer: it checks
-// lengths, in copies that the producer can no longer change.
+// TensorRecordReader: the consumer's end of a ring. It does not trust the producer: it copies
+// headers out of the ring before it checks them, so that the producer cannot change them later.
 //
 // A transport derives from it to receive tensors whose bytes are not in the ring. One per
 // connection, because the numbers of keys are valid within one connection. Not thread-safe.
@@ -63,7 +63,7 @@ class TensorRecordReader {
   // kInlineBytesMax. If no step wants the tensor, returns its memory to the producer. An error ends
   // the connection.
   virtual Status ReadElsewhere(TensorRecord record, bool wanted, Received* received) = 0;
-  // Adds to `*received` the tensor, or, if there is an error, a refusal of the tensor's step that
+  // Adds `tensor` to `*received`. If it is an error, adds a refusal of its step instead, which
   // names the tensor.
   static void Finish(const TensorRecord& record, StatusOr<IncomingTensor> tensor,
                      Received* received);

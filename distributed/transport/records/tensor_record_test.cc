@@ -31,7 +31,7 @@ struct Ring {
   RingMemory memory() { return {&positions, data.data(), data.size()}; }
 };
 
-// Keeps the records of tensors with Place::kElsewhere.
+// A reader that keeps the records of tensors with Place::kElsewhere.
 class Reader final : public TensorRecordReader {
  public:
   using TensorRecordReader::TensorRecordReader;
@@ -115,7 +115,7 @@ TEST_F(RecordsTest, ARecordSaysWhereTheBytesAre) {
   EXPECT_EQ(record.key, TestKey("edge"));
 }
 
-TEST_F(RecordsTest, NobodyWantsIt) {
+TEST_F(RecordsTest, UnwantedTensorsAreSkipped) {
   EXPECT_TRUE(Write(Tensor::Scalar(1.0f), 100));
   EXPECT_TRUE(*writer.WriteRefusal(100, Internal("late")));
   EXPECT_TRUE(*writer.WriteRefusal(1, OutOfRange("the end")));
@@ -192,7 +192,7 @@ TEST_F(RecordsTest, ABrokenHeaderFailsItsStepOnly) {
 }
 
 // 32-bit numbers that a broken producer may write into the ring instead of a record.
-TEST_F(RecordsTest, WhatIsNoRecordEndsTheConnection) {
+TEST_F(RecordsTest, MalformedRecordsEndTheConnection) {
   const std::vector<uint32_t> cases[] = {
       {1},        // the record ends within its header
       {9, 0},     // unknown kind

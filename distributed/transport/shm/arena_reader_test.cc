@@ -55,7 +55,7 @@ TEST_F(ArenaReaderTest, ATensorStaysInTheArenaWhileItIsUsed) {
   EXPECT_THAT(freed, ElementsAre(4096));
 }
 
-TEST_F(ArenaReaderTest, NobodyWantsIt) {
+TEST_F(ArenaReaderTest, UnwantedTensorsAreSkipped) {
   Write(Numbers(), 100, 64);
   ASSERT_TRUE(*Read());
   EXPECT_TRUE(received.tensors.empty());

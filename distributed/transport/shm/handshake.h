@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// The version of the handshake, the records and the segment. Raise it with each change of these.
+// The version of the handshake, the records and the segment. Raise it when one of them changes.
 inline constexpr uint32_t kShmVersion = 2;
 // The time within which the other end has to answer.
 inline constexpr int64_t kHandshakeNanosMax = 10'000'000'000;

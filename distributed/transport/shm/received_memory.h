@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReceivedMemory: an allocator for received tensors that stay where the producer has
-// written them, in the arena of a connection, for as long as the consumer uses them. They
-// may outlive the connection.
+// ReceivedMemory: an allocator for received tensors. A tensor stays where the producer has written
+// it, in the arena of a connection, as long as the consumer uses it, even after the connection has
+// ended.
 #pragma once
 
 #include <cstddef>

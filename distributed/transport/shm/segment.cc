@@ -18,8 +18,8 @@ constexpr size_t kRingsAt = kStateBytes;
 constexpr size_t kCommandsAt = kRingsAt + SharedSegment::kTensorRingBytes;
 constexpr size_t kArenaAt = kCommandsAt + SharedSegment::kCommandRingBytes;
 constexpr size_t kSegmentBytes = kArenaAt + SharedSegment::kArenaBytes;
-// With these seals no process can change the memory's length, or remove the seals. Shorter memory
-// would kill the other end with SIGBUS.
+// With these seals no process can change the memory's length, or remove the seals. If one end could
+// shorten the memory, accesses of the other end would kill it with SIGBUS.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 static_assert(sizeof(SharedState) <= kStateBytes);
 static_assert(kArenaAt % 4096 == 0);
@@ -36,8 +36,8 @@ Status NoMemory(const char* what) {
 StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Map(UniqueFd fd) {
   void* const base = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return NoMemory("mmap");
-  // Keeps the mapping from forked children, which must not write to memory that this process shares
-  // with its peers.
+  // Keeps the mapping out of forked children, which must not write to memory that this process
+  // shares with its peers.
   madvise(base, kSegmentBytes, MADV_DONTFORK);
   return std::shared_ptr<SharedSegment>(new SharedSegment(std::move(fd), static_cast<char*>(base)));
 }

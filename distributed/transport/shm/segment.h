@@ -7,7 +7,7 @@
 //   SharedState   flags: which end sleeps, which waits for room
 //   tensors()     the ring of records, from the producer
 //   commands()    the ring of commands, from the consumer
-//   arena         the bytes of large tensors; memory is taken as it is written
+//   arena         the bytes of large tensors; the system allocates its memory when it is written
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@
 namespace penstock {
 
 // A flag of one end of the connection. When the end is about to wait, it raises the flag, and then
-// checks once more whether it has to wait. After a change, the other end lowers the flag and wakes
-// the waiting end.
+// checks once more whether it has to wait. When the other end has produced what the first end waits
+// for, it lowers the flag and wakes the first end.
 class WaitFlag {
  public:
   void Raise() { raised_.store(1, std::memory_order_seq_cst); }
@@ -45,9 +45,9 @@ struct SharedState {
   RingPositions tensors;
   RingPositions commands;
   alignas(64) WaitFlag producer_sleeps;
-  WaitFlag producer_blocked;  // waits for the consumer to read
+  WaitFlag producer_blocked;  // the producer waits for the consumer to read
   alignas(64) WaitFlag consumer_sleeps;
-  WaitFlag consumer_blocked;  // waits for the producer to read
+  WaitFlag consumer_blocked;  // the consumer waits for the producer to read
 };
 
 class SharedSegment {
@@ -72,8 +72,8 @@ class SharedSegment {
   RingMemory commands();
   char* arena();
   // Makes the system allocate memory for a range of the arena, unless the range has memory already.
-  // Returns false if there is none: then a write to that range would kill the process. Called by
-  // the producer. Thread-safe.
+  // Returns false if the system has no memory; a write to the range would then kill the process.
+  // Called by the producer. Thread-safe.
   bool Reserve(const char* part, size_t bytes);
   // Gives the memory of a range of the arena back to the system; the range then reads as zero.
   // Returns whether the system has taken it. Thread-safe.

@@ -11,9 +11,9 @@
 namespace penstock {
 namespace {
 
-// The maximum memory of free blocks that stays allocated while the arena is in use.
+// The maximum number of bytes of free blocks that stay allocated while the arena is in use.
 constexpr size_t kCachedBytesMax = size_t{256} << 20;
-// An arena that was not used for this long gives its free memory back.
+// An arena that was not used for this long returns the memory of its free blocks to the system.
 constexpr int64_t kTrimNanos = 5'000'000'000;
 constexpr int kReceivedPerCall = 64;
 
@@ -100,8 +100,8 @@ void ShmSink::Pump(Ended* ended) {
     const Status sent = PumpOnce(ended);
     if (!sent.ok()) return Break(sent);
     if (queue_.empty()) break;
-    // There is no room. The raised flag asks the consumer for a wake-up message when it has made
-    // room. It may have made room just before, so this checks again.
+    // There is no room. The raised flag asks the consumer for a wake-up message once it has made
+    // room. The consumer may have made room just before the flag was raised, so checks again.
     const uint64_t seen = writer_->ring().consumed();
     segment_->state().producer_blocked.Raise();
     const Status looked = writer_->ring().Room().status();
@@ -140,7 +140,7 @@ Status ShmSink::SendLarge(Ended* ended) {
 }
 
 Status ShmSink::CopyToArena(Item* item) {
-  RETURN_IF_ERROR(ReadCommands());  // this frees blocks
+  RETURN_IF_ERROR(ReadCommands());  // frees the blocks that the consumer has finished with
   const size_t bytes = item->tensor.bytes();
   char* const block = static_cast<char*>(arena_->Allocate(bytes));
   if (block == nullptr) return OkStatus();
@@ -292,8 +292,8 @@ void ShmSink::Break(const Status& why) {
 }
 
 void ShmSink::WakeIfRaised(WaitFlag& flag) {
-  // The error is ignored: the loop notices a peer that has gone, and a peer that does not read
-  // has enough messages to wake it.
+  // Ignores the error: either the peer has gone, which the loop notices, or its socket is full, and
+  // then the messages in it will wake the peer.
   if (!broken_ && flag.LowerIfRaised()) (void)SendMessage(fd_, "!");
 }
 

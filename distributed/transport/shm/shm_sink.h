@@ -27,9 +27,9 @@
 
 namespace penstock {
 
-// The maximum number of bytes of tensors larger than kInlineBytesMax that are sent and not yet
-// read. If none is unread, a tensor of any size may be sent. Further tensors wait in the queue,
-// without a copy.
+// The maximum number of bytes of large tensors (more than kInlineBytesMax) that are sent and not
+// yet read. If none is unread, a tensor of any size may be sent. Further tensors wait in the queue
+// and are not copied.
 inline constexpr uint64_t kUnreadBytesMax = uint64_t{32} << 20;
 
 class ShmSink final : public TensorSink,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the producer's end of a connection alone, without a loop and a clock: the test plays the
-// consumer at the other end of the socket, and passes the times.
+// Tests the producer's end of a connection without a loop and a clock: the test itself acts as the
+// consumer at the other end of the socket, and passes times as arguments.
 #include "distributed/transport/shm/shm_sink.h"
 
 #include <sys/socket.h>
@@ -79,7 +79,7 @@ TEST_F(ShmSinkTest, RefusesAConsumerOfAnEarlierIncarnation) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("has restarted"));
 }
 
-TEST_F(ShmSinkTest, RefusesAGreetingThatIsNone) {
+TEST_F(ShmSinkTest, RefusesAMalformedGreeting) {
   CHECK_OK(SendMessage(consumer_.get(), "hi"));
   EXPECT_FALSE(sink_->Receive());
   EXPECT_FALSE(ParseWelcome(Answer().bytes).ok());
@@ -138,7 +138,7 @@ TEST_F(ShmSinkTest, CloseHandsOverWhatWaits) {
 }
 
 // An invalid command breaks the connection, and the consumer is told why.
-TEST_F(ShmSinkTest, ACommandThatIsNoneEndsTheConnection) {
+TEST_F(ShmSinkTest, AnInvalidCommandEndsTheConnection) {
   Connect();
   RingWriter commands(segment_->commands());
   const uint32_t nonsense[] = {77, 0};

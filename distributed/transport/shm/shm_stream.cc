@@ -68,26 +68,26 @@ bool ShmStream::Wants(int64_t step_id) {
 void ShmStream::Free(uint64_t offset) {
   MutexLock lock(mu_);
   if (!subscriptions_.lost().ok()) return;
-  // This does not wake the producer, which reads the command before it allocates more memory.
-  subscriptions_.Say({Command::kDone, offset});
+  // Need not wake the producer, which reads commands before it allocates more memory in the arena.
+  subscriptions_.AddCommand({Command::kDone, offset});
   Flush();
 }
 
 void ShmStream::Flush() {
   if (commands_ == nullptr) return;
   while (true) {
-    if (!WriteCommands(*commands_, &subscriptions_.waiting()).ok()) {
+    if (!WriteCommands(*commands_, &subscriptions_.unwritten()).ok()) {
       shutdown(fd_, SHUT_RDWR);  // the loop notices
       return;
     }
-    if (subscriptions_.waiting().empty() || state_->consumer_blocked.IsRaised()) return;
+    if (subscriptions_.unwritten().empty() || state_->consumer_blocked.IsRaised()) return;
     state_->consumer_blocked.Raise();  // then check once more
   }
 }
 
 void ShmStream::WakeIfRaised(WaitFlag& flag) {
-  // The error is ignored: the loop notices a peer that has gone, and a peer that does not read
-  // has enough messages to wake it.
+  // Ignores the error: either the peer has gone, which the loop notices, or its socket is full, and
+  // then the messages in it will wake the peer.
   if (subscriptions_.lost().ok() && flag.LowerIfRaised()) (void)SendMessage(fd_, "!");
 }
 
@@ -134,8 +134,8 @@ bool ShmStream::Receive() {
   for (int i = 0; i < kSentPerCall && broken_.ok(); ++i) {
     StatusOr<std::optional<SocketMessage>> message = ReceiveMessage(fd_);
     if (!message.ok()) {
-      // The producer may have closed the connection without an error: what it has published is
-      // valid.
+      // Reads what the producer has published: if it has closed the connection without an error,
+      // that is valid.
       for (int drained = 0; drained < kDrainCalls && Advance(); ++drained) {
       }
       if (broken_.ok()) broken_ = message.status();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests each end with a hand-written other end: a producer's socket, and a consumer's.
+// Tests each end of a connection; the test itself acts as the other end, on a socket.
 #include "distributed/transport/shm/shm_transport.h"
 
 #include <grpcpp/create_channel.h>
@@ -71,7 +71,7 @@ bool WaitForEnd(int socket) {
   return Eventually([socket] { return !ReceiveMessage(socket).ok(); });
 }
 
-// A producer that the test plays: it answers Meet; the test does all else.
+// A producer that answers Meet by itself; the test calls its other functions.
 class Producer final : public wire::SharedMemory::Service {
  public:
   Producer() : identity_(*HostIdentity::Own()), listener_(*ListenAbstract(name_)) {
@@ -203,7 +203,7 @@ TEST_F(ConsumerTest, WhatWasPublishedBeforeTheEndArrives) {
   EXPECT_EQ(worker.steps().received().size(), 1000);
 }
 
-TEST_F(ConsumerTest, AProducerThatWritesWhatIsNoRecord) {
+TEST_F(ConsumerTest, AProducerThatWritesMalformedRecords) {
   worker.transport().Subscribe(ps.id(), 1);
   ps.Welcome();
   const uint32_t nonsense[] = {77, 0};
@@ -250,7 +250,7 @@ class ProducerTest : public testing::Test {
   Task ps{"/job:ps/replica:0/task:0"};
 };
 
-TEST_F(ProducerTest, GreetingsThatAreNone) {
+TEST_F(ProducerTest, MalformedGreetings) {
   for (const std::string& hello : {std::string("!"), std::string(64, 'x'), Hi(1).substr(0, 24)}) {
     const UniqueFd socket = Greet(hello);
     EXPECT_TRUE(WaitForEnd(socket.get()));
@@ -259,7 +259,7 @@ TEST_F(ProducerTest, GreetingsThatAreNone) {
   EXPECT_EQ(ParseWelcome(WaitForMessage(socket.get()).bytes).code(), StatusCode::kAborted);
 }
 
-TEST_F(ProducerTest, CommandsThatAreNoneEndTheConnection) {
+TEST_F(ProducerTest, InvalidCommandsEndTheConnection) {
   const Command cases[] = {
       {Command::kDone, 0},
       {Command::kDone, SharedSegment::kArenaBytes},

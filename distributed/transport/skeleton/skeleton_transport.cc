@@ -2,8 +2,8 @@
 //
 // The transport "skeleton": the starting point for a new transport. It is complete and passes the
 // conformance suite, but connects only tasks of one process: each has a mailbox, which is a queue
-// and a thread. The thread stands for one that waits for a network, so it is always a real one,
-// and it waits on a CondVar.
+// and a thread. The thread is a real one, which waits on a CondVar, because in a new transport its
+// place is taken by a thread that waits for a network.
 //
 // To write a transport: copy this folder, rename everything called skeleton, let tests/transport
 // link it, and replace the places marked WIRE, one after the other. ../README.md lists the steps.
@@ -217,8 +217,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// The producer's end of the connection to one consumer. Steps keep it as long as they
-// run.
+// The producer's end of the connection to one consumer. Running steps hold shared pointers to it.
 class SkeletonSink final : public TensorSink {
  public:
   SkeletonSink(const TaskId& producer, std::shared_ptr<Mailbox> consumer)

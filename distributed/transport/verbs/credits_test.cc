@@ -46,9 +46,9 @@ TEST(MessageCreditsTest, ASenderThatIgnoresItsLimitIsNoticed) {
   EXPECT_EQ(credits.Received().code(), StatusCode::kDataLoss);
 }
 
-// The messages of both directions and the pings fit into the receives, for any depth of the
-// queue.
-TEST(MessageCreditsTest, AllFitsIntoTheReceives) {
+// For any queue depth, the posted receives suffice for the messages of one direction, the
+// confirmations of the other, and the pings.
+TEST(MessageCreditsTest, PostedReceivesSufficeForAllMessages) {
   for (const int depth : {64, 65, 256, 1024}) {
     MessageCredits credits(depth);
     uint32_t messages = 0;

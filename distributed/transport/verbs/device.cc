@@ -61,7 +61,7 @@ struct DeviceList {
 }  // namespace
 
 StatusOr<std::shared_ptr<VerbsDevice>> VerbsDevice::Open(const VerbsSettings& settings) {
-  (void)ibv_fork_init();  // with old kernels, forked children would take registered pages away
+  (void)ibv_fork_init();  // on old kernels, a fork could move registered pages to the child
   const DeviceList list;
   if (list.count == 0) {
     return FailedPrecondition("this host has no RDMA device: load its driver");

@@ -20,8 +20,8 @@
 
 namespace penstock {
 
-// Up to this size a copy is cheaper than to register and unregister the memory, which takes some
-// 100 us of system calls.
+// Up to this size, copying a tensor is cheaper than registering and unregistering its memory, which
+// takes about 100 us of system calls.
 inline constexpr size_t kStagedBytesMax = size_t{256} << 10;
 
 class ExposedTensor {

@@ -20,8 +20,8 @@ class OfferReader final : public TensorRecordReader {
  public:
   using TensorRecordReader::TensorRecordReader;
 
-  // Returns the offers read since the last call, wanted or not: the caller has to answer each of
-  // them.
+  // Returns the offers read since the last call, including those that no step wants: the caller has
+  // to answer each of them.
   std::vector<TensorOffer> TakeOffers() { return std::exchange(offers_, {}); }
 
  private:

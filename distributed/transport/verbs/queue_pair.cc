@@ -169,7 +169,7 @@ Status QueuePair::Connect(const VerbsEndpoint& other, int64_t now_ns) {
                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
                          "send"));
   connected_ = true;
-  heard_ns_ = said_ns_ = now_ns;
+  heard_ns_ = pinged_ns_ = now_ns;
   return OkStatus();
 }
 
@@ -274,8 +274,8 @@ bool QueuePair::HasEvents() {
 
 StatusOr<int> QueuePair::Poll(int64_t now_ns) {
   int receives = 0, reads_ended = 0;
-  // Handles only some events, so that the loop can serve other connections; the next call handles
-  // the rest.
+  // Handles only a limited number of events, so that the loop can serve other connections. The next
+  // call handles the rest.
   for (int round = 0; round < 4 && HasEvents(); ++round) {
     if (pending_ < 0) return Unavailable("the completion queue is broken");
     const int count = std::exchange(pending_, 0);
@@ -340,8 +340,8 @@ void QueuePair::TakeEvents() {
 }
 
 Status QueuePair::Ping(int64_t now_ns) {
-  said_ns_ = now_ns;
-  if (controls_ >= kControlsMax) return OkStatus();  // enough messages are under way
+  pinged_ns_ = now_ns;
+  if (controls_ >= kControlsMax) return OkStatus();  // enough messages are not completed yet
   return PostControl({Immediate::kPing});
 }
 
@@ -349,7 +349,7 @@ Status QueuePair::KeepAlive(int64_t now_ns) {
   if (IsSilent(now_ns)) {
     return Unavailable("nothing was heard from it for ", kSilenceNanosMax / 1'000'000'000, " s");
   }
-  return now_ns - said_ns_ >= kPingNanos / 2 ? Ping(now_ns) : OkStatus();
+  return now_ns - pinged_ns_ >= kPingNanos / 2 ? Ping(now_ns) : OkStatus();
 }
 
 void QueuePair::SayGoodbye() {

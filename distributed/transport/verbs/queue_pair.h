@@ -5,8 +5,8 @@
 //
 // Flush writes the bytes that were published in out_ring() (loop/ring.h) into the other end's
 // memory, by an RDMA write with an immediate. The other end's Poll makes them visible in its
-// in_ring(). One message carries all published bytes, which are many under load. Read copies large
-// ranges from the other end's memory.
+// in_ring(). One message carries all bytes published so far, so messages are few under load. Read
+// copies large ranges from the other end's memory.
 //
 // Not thread-safe, except the rings: one other thread may use each end of them at the same time.
 // Errors mean that the connection is broken. Once the QueuePair is destroyed, the device accesses
@@ -76,11 +76,11 @@ class QueuePair {
   void TakeEvents();
 
   // Pings the other end, unless the last ping was less than kPingNanos / 2 ago. Unavailable if the
-  // other end was silent for kSilenceNanosMax. To be called once a second, when Poll has nothing to
-  // do.
+  // other end was silent for kSilenceNanosMax. The caller calls this once a second, when Poll has
+  // nothing to do.
   Status KeepAlive(int64_t now_ns);
   bool IsSilent(int64_t now_ns) const { return now_ns - heard_ns_ > kSilenceNanosMax; }
-  // Pings the other end, unless kControlsMax confirmations and pings are under way.
+  // Pings the other end, unless kControlsMax confirmations and pings have not been completed yet.
   Status Ping(int64_t now_ns);
   // Returns whether a message of the other end has arrived.
   bool has_heard() const { return has_heard_; }
@@ -90,7 +90,7 @@ class QueuePair {
 
  private:
   static constexpr int kEventsMax = 64;
-  // The maximum number of writes of the ring under way; bytes published meanwhile wait and share
+  // The maximum number of unfinished writes of the ring; bytes that are published meanwhile share
   // the next write.
   static constexpr int kWritesMax = 4;
   static constexpr int kReadsMax = 16;
@@ -127,7 +127,7 @@ class QueuePair {
   uint64_t confirmed_ = 0;  // bytes of in_ring() that were confirmed as consumed
   int writes_ = 0, reads_ = 0, controls_ = 0;
   bool has_heard_ = false;
-  int64_t heard_ns_ = 0, said_ns_ = 0;
+  int64_t heard_ns_ = 0, pinged_ns_ = 0;
   int pending_ = 0;  // number of entries in events_; negative after an error
   std::array<ibv_wc, kEventsMax> events_;
 };

@@ -14,7 +14,8 @@ namespace penstock {
 void* RegisteredMemory::Source::Map(size_t bytes) {
   void* const memory = HugePages().Map(bytes);
   if (memory == nullptr) return nullptr;
-  // A forked child must not take away pages that the device writes to.
+  // Keeps the pages out of forked children: otherwise, after a fork, this process could get copies
+  // of the pages that the device writes to.
   (void)madvise(memory, bytes, MADV_DONTFORK);
   StatusOr<Registration> registration = register_(memory, bytes);
   MutexLock lock(mu_);

@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// The version of the handshake, the records and the rings. Raise it with each change of these.
+// The version of the handshake, the records and the rings. Raise it when one of them changes.
 inline constexpr uint32_t kVerbsVersion = 2;
 // The sizes are powers of two. A message says in 20 bits how many bytes of a ring were written.
 inline constexpr size_t kVerbsTensorRingBytes = size_t{512} << 10;

@@ -17,14 +17,14 @@ constexpr VerbsSettingInfo kInfos[] = {
     {"gid_index", "-1 to 65535",
      "Index of the port's address (GID); -1 (default): the RoCE v2 address of an IPv4 network"},
     {"mtu", "0, 256, 512, 1024, 2048 or 4096",
-     "Bytes of a packet; 0 (default): the lower of both ports'"},
+     "Bytes of a packet; 0 (default): the lower MTU of the two ports"},
     {"queue_depth", "64 to 1024", "Receives that each queue pair keeps posted; default 256"},
     {"timeout", "8 to 18",
      "A packet is sent again when it is not acknowledged within 4.096 us * 2^timeout; default 17, "
      "which is 0.54 s"},
     {"retry_count", "0 to 6", "How often a packet is sent again; default 6"},
     {"service_level", "0 to 15", "InfiniBand's service level, or RoCE's priority; default 0"},
-    {"traffic_class", "0 to 255", "Traffic class, of which RoCE v2 makes the DSCP; default 0"},
+    {"traffic_class", "0 to 255", "Traffic class; RoCE v2 derives the DSCP from it; default 0"},
 };
 
 struct Number {

@@ -31,9 +31,9 @@ class VerbsEnd : public TransportLoop::End {
     if (pair_ != nullptr) pair_->TakeEvents();
     return pair_ != nullptr;
   }
-  // To be called once a second, on any thread. Keeps the connection alive while the loop's thread
-  // is busy: delivering a tensor to a step may run the step's kernels on that thread for a long
-  // time.
+  // Keeps the connection alive while the loop's thread is busy: delivering a tensor to a step may
+  // run the step's kernels on that thread for a long time. The caller calls this once a second, on
+  // any thread.
   void KeepAlive(int64_t now_ns) {
     MutexLock lock(mu_);
     if (pair_ == nullptr || !broken_.ok() || now_ns - ticked_ns_ < kBusyNanosMin) return;

@@ -185,11 +185,11 @@ bool VerbsSink::Tick(int64_t now_ns) {
   if (pair_ == nullptr || !broken_.ok()) return false;
   ticked_ns_ = now_ns;
   if (polled_ || pair_->HasEvents()) return true;
-  // The consumer may not be able to receive before it has sent something.
+  // Sends no pings before the first message of the consumer, which may not be able to receive yet.
   if (greeted_) {
     broken_ = pair_->KeepAlive(now_ns);
   } else if (pair_->IsSilent(now_ns)) {
-    broken_ = Unavailable("the consumer ", consumer_, " has never said anything");
+    broken_ = Unavailable("the consumer ", consumer_, " has never sent a message");
   }
   return broken_.ok();
 }

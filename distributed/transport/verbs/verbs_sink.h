@@ -28,7 +28,8 @@
 namespace penstock {
 
 // The maximum number of bytes of large tensors that are offered and not yet read. If none is
-// offered, a tensor of any size may be offered. Further tensors wait in the queue, without a copy.
+// offered, a tensor of any size may be offered. Further tensors wait in the queue and are not
+// copied.
 inline constexpr uint64_t kOfferedBytesMax = uint64_t{32} << 20;
 
 class VerbsSink final : public TensorSink,

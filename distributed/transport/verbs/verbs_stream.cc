@@ -52,7 +52,7 @@ VerbsStream::VerbsStream(std::unique_ptr<QueuePair> pair, const TaskId& producer
 
 VerbsStream::~VerbsStream() {
   MutexLock lock(mu_);
-  pair_.reset();  // destroyed before the memory into which it reads
+  pair_.reset();  // ends its reads before the memory that they write to is freed
 }
 
 VerbsEndpoint VerbsStream::endpoint() {
@@ -96,14 +96,14 @@ bool VerbsStream::Wants(int64_t step_id) {
   return subscriptions_.Wants(step_id);
 }
 
-void VerbsStream::Say(const Command& command) {
+void VerbsStream::SendCommand(const Command& command) {
   MutexLock lock(mu_);
-  subscriptions_.Say(command);
+  subscriptions_.AddCommand(command);
 }
 
 Status VerbsStream::FlushCommands() {
   if (pair_ == nullptr) return OkStatus();
-  RETURN_IF_ERROR(WriteCommands(*commands_, &subscriptions_.waiting()));
+  RETURN_IF_ERROR(WriteCommands(*commands_, &subscriptions_.unwritten()));
   return pair_->Flush();
 }
 
@@ -187,13 +187,13 @@ StatusOr<bool> VerbsStream::BeginReading() {
     offers_.pop_front();
     const Command taken{Command::kDone, offer.fields.offer};
     if (!Wants(offer.fields.step_id)) {
-      Say(taken);
+      SendCommand(taken);
       continue;
     }
     StatusOr<Reading> reading = MakeReading(offer);
     if (!reading.ok()) {
       FailReceiving(offer, reading.status());
-      Say(taken);
+      SendCommand(taken);
       continue;
     }
     reading_bytes_ += bytes;
@@ -238,7 +238,7 @@ void VerbsStream::EndReads(int count) {
 
 void VerbsStream::Finish(Reading reading) {
   const TensorFields& fields = reading.offer.fields;
-  Say({Command::kDone, fields.offer});
+  SendCommand({Command::kDone, fields.offer});
   if (!Wants(fields.step_id)) return;
   if (reading.bounce.valid()) {
     std::memcpy(reading.tensor.Next(fields.total_bytes), reading.to, fields.total_bytes);

@@ -21,8 +21,8 @@
 
 namespace penstock {
 
-// The maximum number of bytes that are being read at once. If none is being read, a tensor of any
-// size may be.
+// The maximum number of bytes of tensors that are being read at once. If no tensor is being read, a
+// read of a tensor of any size may begin.
 inline constexpr uint64_t kReadingBytesMax = uint64_t{32} << 20;
 // The time within which the producer has to answer over RDMA.
 inline constexpr int64_t kFirstMessageNanosMax = 5'000'000'000;
@@ -81,7 +81,7 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   void EndReads(int count);
   void Finish(Reading reading);
   void FailReceiving(const TensorOffer& offer, const Status& why);
-  void Say(const Command& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void SendCommand(const Command& command) ABSL_LOCKS_EXCLUDED(mu_);
   Status FlushCommands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TaskId producer_;

@@ -35,13 +35,13 @@ VerbsTransport::~VerbsTransport() { Stop(); }
 Status VerbsTransport::Serve(const TaskId& self, TaskSteps& steps) {
   self_ = self;
   steps_ = &steps;
-  serves_ = OpenDevice();
+  serve_status_ = OpenDevice();
   // Registers the service in any case, so that consumers get an answer even if this task cannot use
   // RDMA.
   ConnectCall::Listen(std::make_shared<const ConnectCall::Endpoint>(ConnectCall::Endpoint{
       &service_, &Service::RequestConnect, host_.loop, host_.queue,
       [this](auto call) { call->Finish(AnswerConnect(call->request(), &call->response())); }}));
-  return serves_;
+  return serve_status_;
 }
 
 Status VerbsTransport::OpenDevice() {
@@ -59,7 +59,7 @@ Status VerbsTransport::AnswerConnect(const wire::VerbsConnectRequest& request,
   if (request.incarnation() != self_.incarnation) {
     return Aborted(self_.ToString(), " has restarted");
   }
-  if (!serves_.ok()) return FailedPrecondition("it has no RDMA: ", serves_.message());
+  if (!serve_status_.ok()) return FailedPrecondition("it has no RDMA: ", serve_status_.message());
   if (request.consumer().empty()) return InvalidArgument("a consumer without a name");
   ASSIGN_OR_RETURN(const VerbsEndpoint other, VerbsEndpoint::Parse(request.endpoint()));
   ASSIGN_OR_RETURN(
@@ -73,7 +73,7 @@ Status VerbsTransport::AnswerConnect(const wire::VerbsConnectRequest& request,
 }
 
 StatusOr<std::shared_ptr<VerbsStream>> VerbsTransport::MakeStream(const TaskId& producer) {
-  RETURN_IF_ERROR(serves_);
+  RETURN_IF_ERROR(serve_status_);
   ASSIGN_OR_RETURN(
       std::unique_ptr<QueuePair> pair,
       QueuePair::Create(device_, settings_, kVerbsCommandRingBytes, kVerbsTensorRingBytes));

@@ -73,7 +73,7 @@ class VerbsTransport final : public Transport {
   Service service_;
   TaskId self_;  // this and the following are set by Serve
   TaskSteps* steps_ = nullptr;
-  Status serves_;
+  Status serve_status_;
   std::shared_ptr<VerbsDevice> device_;
   std::shared_ptr<RegisteredMemory> memory_;
   TransportLoop loop_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Helpers for tests of ops that move elements. They make sample tensors of any dtype in which
-// neighbours differ, run one call of an op with more and with less known to its shape function, and
-// compare its output with a function that maps each output element to its source.
+// neighbours differ, run one call of an op several times with different knowledge in its shape
+// function, and compare its output with a function that maps each output element to its source.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +43,8 @@ struct OpCall {
   std::vector<Arg> args;
   Attrs attrs = {};
 
-  // Returns the outputs. Checks that they do not depend on what the shape function knows.
+  // Runs the op and returns the outputs. Checks that the outputs do not depend on the knowledge of
+  // the shape function.
   std::vector<Tensor> Run() const;
   Tensor Run1() const;
   // Expects the call to fail: with an error of the kernel that contains `words` if the shape

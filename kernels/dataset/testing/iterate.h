@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// The context in which iterators run.
+// Owns the objects that an IteratorContext borrows.
 class Place {
  public:
   IteratorContext Context() {
@@ -54,7 +54,7 @@ inline IteratorPtr NewIterator(Place& place, const Tensor& dataset) {
   return *std::move(iterator);
 }
 
-// Returns the next element as text, "end", or the error.
+// Returns the next element as text, "end" after the last element, or the text of the error.
 inline std::string Next(Place& place, DatasetIterator& iterator) {
   Element element;
   bool end = false;

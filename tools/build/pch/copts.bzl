@@ -3,12 +3,11 @@
 
 PCH_COPTS = {
     "library": [],
-    # Vectorises loops, and does without two guarantees of floating-point numbers that no kernel
-    # needs.
+    # Vectorises loops, and drops two guarantees about floating-point numbers that no kernel needs.
     "kernel": [
         "-O3",
-        # Ignores the flags of floating-point exceptions: no code reads them, and keeping them
-        # prevents the vectorisation of loops.
+        # Does not preserve the flags of floating-point exceptions: no code reads them, and
+        # preserving them prevents the vectorisation of loops.
         "-fno-trapping-math",
         # Multiplies complex numbers without checking (NaN, NaN) for a hidden infinity.
         "-fcx-fortran-rules",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Headers that most files include, directly or not. A header belongs here if a third of all files
-// need it.
+// Headers that are precompiled for libraries. List a header here if at least a third of all files
+// include it, directly or through other headers.
 
 #include <algorithm>
 #include <any>

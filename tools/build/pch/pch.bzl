@@ -3,8 +3,8 @@
 
 Without it, a compiler spends half of its time on parsing the same headers for each file. GCC
 accepts a precompiled header only if it was made with the same options, so there is one for each way
-of compiling (copts.bzl). It contains no header of this tree: so it is rebuilt only for a new
-compiler or package, and no file sees a library that it does not depend on.
+of compiling (copts.bzl). It contains no header of this tree, so it is rebuilt only for a new
+compiler or package, and no file sees headers of a library on which it does not depend.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "ACTION_NAMES")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Headers that most tests include, directly or not.
+// Headers that are precompiled for tests: most tests include them, directly or through other
+// headers.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A world for tests of the compiler: a registry of small ops with kernels, a cluster of three
-// devices, and World, which builds graphs from one-liners and compiles them.
+// TestProgram: a graph for tests of the compiler, with functions that build and compile it. Also a
+// registry of small ops with kernels, and a cluster of three devices.
 #pragma once
 
 #include <map>
@@ -19,15 +19,15 @@ namespace penstock {
 
 // Unless noted, ops work on floats and have no shape function.
 //
-//   Const, Shape, Identity, PreventGradient, RefIdentity, _Feed, _Fetch, _Send, _Recv and the ops
-//     of control flow: as the real ones (LoopCond and predicates are floats here)
+//   Const, Shape, Identity, PreventGradient, RefIdentity, _Feed, _Fetch, _Send, _Recv and the
+//     control-flow ops: as the real ones (LoopCond and predicates are floats here)
 //   Input: a value.  Ask: a placeholder.  Noise: a stateful value.  Group: no inputs and outputs
 //   Sum2: a + b, commutative.  Heavy: one input, one output; also for a GPU
-//   OnGpu: as Heavy, for a GPU only
-//   Pair: two inputs as two outputs.  Move: any type, as it is.  Cast: from SrcT to DstT
-//   Use: as Heavy, stateful.  Huge: an output of 4 GB; sets HugeRan when it runs
+//   OnGpu: as Heavy, but only for a GPU
+//   Pair: returns its two inputs.  Move: returns its input, of any type.  Cast: from SrcT to DstT
+//   Use: as Heavy, but stateful.  Huge: an output of 4 GB; when it runs, HugeRan returns true
 //   Product: a MatMul, with its flops.  AddN, _SwapOut, _SwapIn: as the real ones
-//   Stage: puts its input into a staging area.  Unstage: waits for what is in it
+//   Stage: puts its input into a staging area.  Unstage: waits for an element and takes it
 //   Var: a variable.  Update: ref, by -> ref.  Train: ref, rate, grad -> ref.  Bump: ref -> ref
 //
 // The kernels of Const, Sum2 and Merge (a sum here) work; the kernels of the other ops fail.
@@ -47,7 +47,7 @@ struct NodeOptions {
   std::vector<Node*> after = {};  // control inputs
 };
 
-struct World {
+struct TestProgram {
   // Aborts the process if the node cannot be added.
   Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs = {},
             const NodeOptions& more = {});
@@ -77,8 +77,8 @@ struct World {
 // Builds the loop "f": while (x) x = x + x + k, where k enters as a constant. All nodes are on
 // kWorker, except "sum" and "plus", which are on kPs, and "next", which asks for kWorker1. "exit"
 // is the loop's result.
-struct LoopWorld : World {
-  LoopWorld();
+struct LoopTestProgram : TestProgram {
+  LoopTestProgram();
 };
 
 int CountOps(const Graph& graph, const std::string& op);

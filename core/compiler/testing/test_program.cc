@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 
 #include <algorithm>
 #include <utility>
@@ -23,8 +23,8 @@ std::vector<DeviceInfo> TestCluster() {
           {.name = *DeviceName::Parse(kWorker1), .incarnation = 33}};
 }
 
-Node* World::Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
-                 const NodeOptions& more) {
+Node* TestProgram::Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
+                       const NodeOptions& more) {
   StatusOr<Node*> node = graph.AddNode({.name = name,
                                         .op = op,
                                         .inputs = std::move(inputs),
@@ -35,16 +35,17 @@ Node* World::Add(const std::string& name, const std::string& op, std::vector<End
   return *node;
 }
 
-Node* World::Constant(const std::string& name, std::vector<float> values, const NodeOptions& more) {
+Node* TestProgram::Constant(const std::string& name, std::vector<float> values,
+                            const NodeOptions& more) {
   NodeOptions with_value = more;
   with_value.attrs["dtype"] = DType::kFloat;
   with_value.attrs["value"] = Tensor::Vector<float>(std::move(values));
   return Add(name, "Const", {}, with_value);
 }
 
-StatusOr<std::vector<Partition>> World::Compile(const std::vector<std::string>& feeds,
-                                                const std::vector<std::string>& fetches,
-                                                const std::vector<std::string>& targets) {
+StatusOr<std::vector<Partition>> TestProgram::Compile(const std::vector<std::string>& feeds,
+                                                      const std::vector<std::string>& fetches,
+                                                      const std::vector<std::string>& targets) {
   options.feeds = Parse(feeds);
   options.fetches = Parse(fetches);
   options.targets = targets;
@@ -54,7 +55,7 @@ StatusOr<std::vector<Partition>> World::Compile(const std::vector<std::string>& 
   return penstock::Compile(graph, devices, options, &report);
 }
 
-LoopWorld::LoopWorld() {
+LoopTestProgram::LoopTestProgram() {
   const Attrs frame = {{"frame_name", "f"}};
   const Attrs constant_frame = {{"frame_name", "f"}, {"is_constant", true}};
   const NodeOptions worker = {.device = kWorker};
