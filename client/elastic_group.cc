@@ -212,7 +212,8 @@ StatusOr<uint64_t> ElasticGroup::AskIncarnation(const std::string& task) const {
 
 // Asks all of `workers` at the same time. Returns the incarnations of those that answer and whose
 // client is present.
-std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(const std::vector<int>& workers) const {
+std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(
+    const std::vector<int>& workers) const {
   std::vector<std::optional<uint64_t>> answers(workers.size());
   std::vector<std::unique_ptr<Thread>> threads;
   for (size_t i = 0; i < workers.size(); ++i) {

@@ -8,8 +8,8 @@
 // than lifetime_seconds, by the same clock, is absent. Presence needs no other clock, so the clocks
 // of the hosts may differ.
 //
-// One thread at a time calls Announce and Withdraw; another thread, of the object, announces. Locks:
-// no call is made while mu_ is held.
+// Announce and Withdraw are called by one thread at a time; a thread of the object announces.
+// Locks: no call is made while mu_ is held.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ namespace penstock::simulation {
 
 struct ElasticOptions {
   int workers = 3;
-  int64_t steps = 40;
+  int64_t steps = 150;
   // true: the data of all workers end after `steps`; false: the training has this max_steps.
   bool data_end = false;
 };
