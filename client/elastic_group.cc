@@ -32,6 +32,9 @@ Output AddPlaceholder(Program& program, DType dtype, const PartialShape& shape, 
   return CallIn(program, "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
 }
 
+// How often a worker looks after the next member while it waits for the others.
+constexpr double kWatchSeconds = 1;
+
 // If the error means that a group could not be formed, returns it as Unavailable, after which the
 // loop tries again.
 Status TryAgain(const Status& status) {
@@ -43,7 +46,18 @@ Status TryAgain(const Status& status) {
 }  // namespace
 
 ElasticGroup::ElasticGroup(Program& program, Options options)
-    : program_(program), options_(std::move(options)) {
+    : program_(program),
+      options_(std::move(options)),
+      presence_({.training = PresenceName(),
+                 .task = options_.worker >= 0 && options_.worker < std::ssize(options_.workers)
+                             ? options_.workers[options_.worker]
+                             : "",
+                 .lifetime_seconds = options_.present_seconds,
+                 .new_session =
+                     [this] { return NewShortSession(options_.workers[options_.worker]); },
+                 .announce_seconds = 4 * options_.ask_seconds,
+                 .env = options_.env,
+                 .scheduler = options_.scheduler}) {
   CheckOptions();
   if (program.status().ok()) AddNodes();
 }
@@ -65,11 +79,13 @@ void ElasticGroup::CheckOptions() {
                                     "': expected a task, such as /job:worker/task:0"));
     }
   }
-  for (const double seconds : {options_.ask_seconds, options_.form_seconds}) {
+  for (const double seconds :
+       {options_.ask_seconds, options_.form_seconds, options_.present_seconds}) {
     if (!(seconds > 0)) {
       program_.Fail(InvalidArgument("elastic group: ask_seconds=", options_.ask_seconds,
                                     ", form_seconds=", options_.form_seconds,
-                                    ": both must be more than 0"));
+                                    ", present_seconds=", options_.present_seconds,
+                                    ": all must be more than 0"));
     }
   }
 }
@@ -112,6 +128,7 @@ void ElasticGroup::AddNodes() {
   const Output leave_control =
       Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 3);
   barrier_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 4);
+  saved_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 5);
   end_update_ = update_->Assign(global_step.Read());
   host.reset();
   // The ranks of the main group are the devices that compute.
@@ -159,24 +176,42 @@ std::string ElasticGroup::Missing(const std::vector<int>& workers) const {
   return absl::StrJoin(missing, ", ");
 }
 
-// Returns the incarnations of this worker's task and of `task`, by name. An error if `task` does
-// not answer within ask_seconds.
-StatusOr<std::map<std::string, uint64_t>> ElasticGroup::AskIncarnation(
-    const std::string& task) const {
-  ASSIGN_OR_RETURN(const auto session,
-                   NewRemoteSession(options_.target,
-                                    {.operation_timeout_ms = Millis(options_.ask_seconds),
-                                     .device_filters = {task}},
-                                    *options_.env));
-  ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, session->ListDevices());
-  std::map<std::string, uint64_t> incarnations;
-  for (const DeviceInfo& device : devices) {
-    incarnations[device.name.Task().ToString()] = device.incarnation;
-  }
-  return incarnations;
+std::string ElasticGroup::PresenceName() const {
+  return StrCat("elastic_group_", options_.group_key);
 }
 
-// Asks all of `workers` at the same time. Returns the incarnations of those that answer.
+StatusOr<std::unique_ptr<SessionInterface>> ElasticGroup::NewSession(
+    const SessionOptions& options) const {
+  return options_.new_session ? options_.new_session(options)
+                              : NewRemoteSession(options_.target, options, *options_.env);
+}
+
+// Makes a session with `task`, besides this worker's, of which no operation takes longer than
+// ask_seconds.
+StatusOr<std::unique_ptr<SessionInterface>> ElasticGroup::NewShortSession(
+    const std::string& task) const {
+  return NewSession(
+      {.operation_timeout_ms = Millis(options_.ask_seconds), .device_filters = {task}});
+}
+
+// Returns the incarnation of `task`. An error if it does not answer in time, or if its client is
+// not present.
+StatusOr<uint64_t> ElasticGroup::AskIncarnation(const std::string& task) const {
+  ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
+  ASSIGN_OR_RETURN(auto session, NewShortSession(task));
+  ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, session->ListDevices());
+  const auto device = std::find_if(devices.begin(), devices.end(), [&](const DeviceInfo& each) {
+    return name.Matches(each.name);
+  });
+  if (device == devices.end()) return NotFound(task, " has no devices");
+  ASSIGN_OR_RETURN(const bool present, Presence::IsPresent(std::move(session), PresenceName(), task,
+                                                           options_.present_seconds));
+  if (!present) return NotFound("the client of ", task, " is gone");
+  return device->incarnation;
+}
+
+// Asks all of `workers` at the same time. Returns the incarnations of those that answer and whose
+// client is present.
 std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(
     const std::vector<int>& workers) const {
   std::vector<std::optional<uint64_t>> answers(workers.size());
@@ -184,14 +219,8 @@ std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(
   for (size_t i = 0; i < workers.size(); ++i) {
     threads.push_back(
         options_.scheduler->StartThread("ask a worker", [this, i, &workers, &answers] {
-          const std::string& name = options_.workers[workers[i]];
-          const auto incarnations = AskIncarnation(name);
-          const auto task = DeviceName::Parse(name);
-          if (!incarnations.ok() || !task.ok()) return;
-          for (const auto& [answered, incarnation] : *incarnations) {
-            const auto device = DeviceName::Parse(answered);
-            if (device.ok() && task->Matches(*device)) answers[i] = incarnation;
-          }
+          const auto incarnation = AskIncarnation(options_.workers[workers[i]]);
+          if (incarnation.ok()) answers[i] = *incarnation;
         }));
   }
   threads.clear();  // waits for them
@@ -199,6 +228,8 @@ std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(
 }
 
 StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
+  const Status announced = presence_.Announce();
+  if (!announced.ok()) return TryAgain(announced);
   std::vector<int> asked;
   const int64_t now_ns = options_.env->NowNanos();
   for (int w = 0; w < static_cast<int>(options_.workers.size()); ++w) {
@@ -218,7 +249,7 @@ StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
   if (static_cast<int>(tasks.size()) < min_workers() ||
       !std::binary_search(proposed_.begin(), proposed_.end(), options_.worker)) {
     return Unavailable(tasks.size(), " of ", options_.workers.size(),
-                       " workers answer, and it takes ", min_workers(),
+                       " workers take part, and it takes ", min_workers(),
                        " to train; missing: ", Missing(proposed_));
   }
   // The key is even and not negative; the control group uses the key + 1.
@@ -296,12 +327,19 @@ StatusOr<TrainingGroup::Plan> ElasticGroup::Join(Session& session, const RunOpti
   if (!members.ok()) return TryAgain(members.status());
   joined_ = true;
   RETURN_IF_ERROR(CheckGathered(*members));
+  gone_ = -1;
   const bool any_started = std::any_of(members->begin(), members->end(),
                                        [](const Member& member) { return member.started; });
   if (!any_started && proposed_.size() < options_.workers.size()) {
     return Unavailable("a training starts with all workers; missing: ", Missing(proposed_));
   }
-  return MakePlan(*members);
+  const Plan plan = MakePlan(*members);
+  // If the worker whose data have ended is lost now, the training still ends.
+  data_ended_ |= ends_;
+  watching_ = std::make_unique<Periodic>(
+      "watch a member", std::min(kWatchSeconds, options_.present_seconds),
+      [this, &session] { WatchNextMember(session); }, *options_.env, *options_.scheduler);
+  return plan;
 }
 
 // Chooses the member whose values all members go on with: the one with the highest step; if there
@@ -309,6 +347,7 @@ StatusOr<TrainingGroup::Plan> ElasticGroup::Join(Session& session, const RunOpti
 // received the state of all.
 TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
   members_ = proposed_;
+  joined_key_ = proposed_key_;
   rank_ = static_cast<int>(std::lower_bound(members_.begin(), members_.end(), options_.worker) -
                            members_.begin());
   Plan plan;
@@ -348,7 +387,7 @@ Status ElasticGroup::ShareValues(Session& session, const RunOptions& options) {
     // A member whose all-gather has timed out ends the control group, and does not join the main
     // group. Without barrier_, which then fails, the others would wait for that member until the
     // step's timeout.
-    const Status shared = session.Run({}, {}, {op, barrier_}, options).status();
+    const Status shared = RunWithMembers(session, {op, barrier_}, options);
     if (!shared.ok()) return TryAgain(shared);
   }
   values_mixed_ = false;
@@ -385,11 +424,16 @@ Status ElasticGroup::SessionReady(Session& session, int64_t global_step) {
 }
 
 void ElasticGroup::SessionEnds() {
+  watching_ = nullptr;
+  waits_since_ns_ = 0;
   session_ = nullptr;
   asking_thread_ = nullptr;
 }
 
+void ElasticGroup::Retire() { presence_.Withdraw(); }
+
 Status ElasticGroup::BeforeStep(int64_t global_step) {
+  waits_since_ns_ = options_.env->NowNanos();
   if (!lost_worker_found_ || regroup_requested_) return OkStatus();
   regroup_requested_ = true;
   return session_->Execute(set_regroup_flag_);
@@ -400,6 +444,7 @@ void ElasticGroup::Fetched(std::vector<Tensor> values) {
 }
 
 Status ElasticGroup::AfterStep(const StepResult& result, bool* stop) {
+  waits_since_ns_ = 0;
   if (regroup_) {
     // The members may have paused workers at different times. Clearing the pauses makes all members
     // propose the same workers.
@@ -411,14 +456,59 @@ Status ElasticGroup::AfterStep(const StepResult& result, bool* stop) {
 }
 
 Status ElasticGroup::StepFailed(const Status& why) {
+  waits_since_ns_ = 0;
+  return Explain(why);
+}
+
+// Returns Aborted if a step has failed because a member is gone, else `why`.
+Status ElasticGroup::Explain(const Status& why) const {
+  const int gone = gone_;
+  if (!why.ok() && gone >= 0) {
+    return Aborted("the client of ", options_.workers[gone], " is gone, although its task answers");
+  }
   // The others treat a member that has closed its session as lost, for whatever reason it closed
   // it.
   const bool left = absl::IsOutOfRange(why) && absl::StrContains(why.message(), " has left group");
   return left ? Status(StatusCode::kAborted, why.message()) : why;
 }
 
+// Runs collectives in which all members take part.
+Status ElasticGroup::RunWithMembers(Session& session, const Outputs& targets,
+                                    const RunOptions& options) {
+  waits_since_ns_ = options_.env->NowNanos();
+  const std::vector<TensorRef> names(targets.begin(), targets.end());
+  const Status ran = session.Run({}, {}, names, options).status();
+  waits_since_ns_ = 0;
+  return Explain(ran);
+}
+
+Status ElasticGroup::AwaitLastSave(Session& session, const RunOptions& options) {
+  return RunWithMembers(session, {saved_}, options);
+}
+
+// Ends a wait for the other members if the client of the next member is gone although its task
+// answers: nothing else would end that wait. Each member watches one, so a lost client is noticed
+// as long as any member is left.
+void ElasticGroup::WatchNextMember(Session& session) {
+  const int64_t since_ns = waits_since_ns_;
+  if (since_ns == 0 || gone_ >= 0 || size() < 2 ||
+      options_.env->NowNanos() - since_ns < Nanos(options_.present_seconds)) {
+    return;
+  }
+  const int next = members_[(rank_ + 1) % size()];
+  const std::string& task = options_.workers[next];
+  auto asking = NewShortSession(task);
+  if (!asking.ok()) return;
+  const auto present = Presence::IsPresent(*std::move(asking), PresenceName(), task,
+                                           options_.present_seconds);
+  // If the task does not answer, the transport ends the wait.
+  if (!present.ok() || *present) return;
+  gone_ = next;
+  session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
+}
+
 // If this worker is the chief and rejoin_seconds have passed, starts a thread that asks whether the
-// workers that are not in the group answer.
+// workers that are not in the group answer and have clients.
 void ElasticGroup::AskForLostWorkers() {
   const int64_t now_ns = options_.env->NowNanos();
   if (!is_chief() || members_.size() == options_.workers.size() || lost_worker_found_ ||

@@ -13,11 +13,12 @@
 //   options.agree = replicas.Agree();
 //   options.group = &group;   // TrainingOptions
 //
-// How workers agree: each worker asks all tasks for their incarnations. The worker proposes the
-// tasks that answer as the members, and a hash of their incarnations as the key of a collective
-// group. That group forms only if all of its members propose the same key, so no worker has to
-// decide for the others; workers that disagree ask again. The members then exchange their step
-// numbers in one all-gather. The chief is the member with the lowest index.
+// How workers agree: each worker announces its client in its own task (presence.h), and asks all
+// tasks for their incarnations and for their clients' announcements. The worker proposes as members
+// the workers that answer and whose client is present, and a hash of their incarnations as the key
+// of a collective group. That group forms only if all of its members propose the same key, so no
+// worker has to decide for the others; workers that disagree ask again. The members then exchange
+// their step numbers in one all-gather. The chief is the member with the lowest index.
 //
 // The members go on with the values of the member that has the highest step. An update begins only
 // when all averages of its step have arrived. So a worker has applied a step completely or not at
@@ -31,8 +32,13 @@
 // form a new group with it.
 //
 // If the data of a worker end, the training ends for all after the same step. A worker that is told
-// to stop, by a signal or by RequestStop, only leaves: the others go on when its task has ended,
-// too. While its task still answers (a `penstock server` whose client has died), they wait for it.
+// to stop, by a signal or by RequestStop, only leaves, and the others go on without it. After
+// present_seconds or a little more they also go on without a worker whose client has died although
+// its task still answers, such as a `penstock server`.
+//
+// At the end the members wait until the chief has saved the last checkpoint. If the chief is lost
+// before, they form a group without it, and the next chief saves. If they are too few for a group,
+// the training ends with an error. Members that are told to stop, by a hook, too, do not wait.
 //
 // Batches: BatchNumber gives each worker and step its own batch number. It uses every number once,
 // also if the group changes. The sums of a step depend only on its members and their batches, never
@@ -40,17 +46,21 @@
 //
 // Adds the variables elastic/batches and elastic/update to the program and to its checkpoints. An
 // invalid argument sets the program's error. Used by the thread of TrainingLoop::Run; the group has
-// a thread of its own that asks whether lost workers are back. Borrows the program.
+// threads of its own that announce the client, ask whether lost workers are back, and watch another
+// member. Borrows the program.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "client/periodic.h"
+#include "client/presence.h"
 #include "client/program.h"
 #include "client/training_group.h"
 #include "core/base/env.h"
@@ -69,10 +79,16 @@ class ElasticGroup final : public TrainingGroup {
     double ask_seconds = 1;      // how long to wait for a task's answer
     double form_seconds = 5;     // how long members wait for each other when a group forms
     double rejoin_seconds = 10;  // the interval at which the chief asks for lost workers
-    // If a worker answers, but does not join while a group forms, the others leave it out of new
+    // If a worker is present, but does not join while a group forms, the others leave it out of new
     // groups for this long.
     double pause_seconds = 30;
+    // How long a worker counts as present after the last announcement of its client. A client
+    // announces itself every third of this time.
+    double present_seconds = 10;
     std::string target = "";  // the target of this worker's sessions
+    // Makes sessions with this worker's task; null: with `target`.
+    std::function<StatusOr<std::unique_ptr<SessionInterface>>(const SessionOptions&)> new_session =
+        nullptr;
     Env* env = &Env::Real();
     Scheduler* scheduler = &Scheduler::Real();  // must use the clock of `env`
   };
@@ -82,6 +98,9 @@ class ElasticGroup final : public TrainingGroup {
   // rank there.
   int size() const { return static_cast<int>(members_.size()); }
   int rank() const { return rank_; }
+  // Returns the key of the collective group that was joined last. Two groups have the same key only
+  // if they have the same members, in the same incarnations.
+  int32_t key() const { return joined_key_; }
   // Returns the number of the batch with which this worker trains in the step that begins with
   // `global_step`. REQUIRES that the worker is in a group.
   int64_t BatchNumber(int64_t global_step) const;
@@ -100,10 +119,14 @@ class ElasticGroup final : public TrainingGroup {
   bool is_chief() const override { return rank_ == 0; }
   bool is_member() const override { return joined_ && !regroup_; }
   bool HasValues(Session& session) override;
+  StatusOr<std::unique_ptr<SessionInterface>> NewSession(
+      const SessionOptions& options) const override;
   StatusOr<std::vector<std::string>> FindMembers() override;
   StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) override;
   Status ShareValues(Session& session, const RunOptions& options) override;
+  Status AwaitLastSave(Session& session, const RunOptions& options) override;
   void Leave(Session& session) override;
+  void Retire() override;
   void NoteEndOfData() override { data_ended_ = true; }
   bool ends() const override { return ends_; }
   std::string Describe() const override;
@@ -133,7 +156,9 @@ class ElasticGroup final : public TrainingGroup {
   Output Reduce(Output value, Output key, int instance);
   std::string Missing(const std::vector<int>& workers) const;
   int min_workers() const;
-  StatusOr<std::map<std::string, uint64_t>> AskIncarnation(const std::string& task) const;
+  std::string PresenceName() const;
+  StatusOr<std::unique_ptr<SessionInterface>> NewShortSession(const std::string& task) const;
+  StatusOr<uint64_t> AskIncarnation(const std::string& task) const;
   std::vector<std::optional<uint64_t>> AskIncarnations(const std::vector<int>& workers) const;
   StatusOr<Member> OwnMember(Session& session, bool has_values);
   StatusOr<std::vector<Member>> Gather(Session& session, const RunOptions& options, Member own);
@@ -141,6 +166,9 @@ class ElasticGroup final : public TrainingGroup {
   void PauseNewMembers();
   Plan MakePlan(const std::vector<Member>& members);
   void AskForLostWorkers();
+  Status RunWithMembers(Session& session, const Outputs& targets, const RunOptions& options);
+  void WatchNextMember(Session& session);
+  Status Explain(const Status& why) const;
 
   Program& program_;
   const Options options_;
@@ -151,12 +179,13 @@ class ElasticGroup final : public TrainingGroup {
   Output group_size_, group_key_, control_key_;
   Output new_size_, new_key_;            // placeholders
   Output set_group_, set_regroup_flag_;  // ops that set the variables
-  Output own_member_, gathered_, regroup_votes_, barrier_, leave_, end_update_;
+  Output own_member_, gathered_, regroup_votes_, barrier_, saved_, leave_, end_update_;
   Output send_, receive_, drop_;
 
   std::vector<int> proposed_;  // indices of workers, increasing
   int32_t proposed_key_ = 0;
   std::vector<int> members_;                // workers of the last joined group, increasing
+  int32_t joined_key_ = 0;                  // key of the same group
   std::map<int, int64_t> paused_until_ns_;  // by worker: not proposed before this time
   int rank_ = 0;
   Role role_ = Role::kNone;
@@ -173,6 +202,12 @@ class ElasticGroup final : public TrainingGroup {
   int64_t last_asked_ns_ = 0;
   std::atomic<bool> lost_worker_found_{false};
   std::unique_ptr<Thread> asking_thread_;  // asks lost workers; sets lost_worker_found_
+
+  Presence presence_;
+  // The time since which this worker waits for other members; 0: it does not wait.
+  std::atomic<int64_t> waits_since_ns_{0};
+  std::atomic<int> gone_{-1};           // the member whose client is gone; -1: none is known
+  std::unique_ptr<Periodic> watching_;  // sets gone_, while the session's group exists
 };
 
 }  // namespace penstock::client

@@ -51,6 +51,8 @@ class ElasticWorker : public TrainingHook {
   struct Options {
     double wait_seconds = 30;
     std::string checkpoint_dir = "";
+    // This worker's server stops when it begins to save the last checkpoint.
+    int dies_in_last_save = -1;
     // The worker's data end before this step.
     std::shared_ptr<std::atomic<int64_t>> end = std::make_shared<std::atomic<int64_t>>(1'000'000);
   };
@@ -97,6 +99,11 @@ class ElasticWorker : public TrainingHook {
     numbers_.push_back(number_);
     return OkStatus();
   }
+  void HoldUpdates() override {
+    if (options_.dies_in_last_save != worker_ || step() < *options_.end) return;
+    cluster_.Stop("worker", worker_);
+    Stop();
+  }
 
  private:
   void Train() {
@@ -108,6 +115,7 @@ class ElasticWorker : public TrainingHook {
                                  .form_seconds = 2,
                                  .rejoin_seconds = 0.2,
                                  .pause_seconds = 10,
+                                 .present_seconds = 6,
                                  .target = target});
     CollectiveReplicas replicas(program,
                                 {.workers = kElasticWorkers, .worker = worker_, .group = &group});
@@ -309,7 +317,7 @@ TEST_F(ElasticGroupTest, FewerThanHalfDoNotGoOn) {
   cluster_.Stop("worker", 2);
   // The last attempt may end with another error, because tasks answer late on a busy machine.
   AwaitSaid({0},
-            "1 of 3 workers answer, and it takes 2 to train; missing: /job:worker/task:1, "
+            "1 of 3 workers take part, and it takes 2 to train; missing: /job:worker/task:1, "
             "/job:worker/task:2");
   workers_[0]->Join();
   EXPECT_TRUE(absl::IsDeadlineExceeded(workers_[0]->status())) << workers_[0]->status();
@@ -321,7 +329,7 @@ TEST_F(ElasticGroupTest, AChiefThatStopsAloneDoesNotHideALaterCheckpointOfTheOth
   AwaitSteps(0, 30);
   Kill(1);
   Kill(2);
-  AwaitSaid({0}, "1 of 3 workers answer");
+  AwaitSaid({0}, "1 of 3 workers take part");
   // Writes a state file as if the others had gone on, which worker 0 cannot know.
   ASSERT_TRUE(WriteCheckpointState(Env::Real(), options.checkpoint_dir,
                                    {.latest = "model.ckpt-999999", .all = {"model.ckpt-999999"}})
@@ -352,12 +360,47 @@ TEST_F(ElasticGroupTest, AWorkerThatIsToldToStopLeavesTheOthers) {
   workers_[1]->Join();
   EXPECT_TRUE(workers_[1]->status().ok()) << workers_[1]->status();
   workers_.erase(1);
-  cluster_.Stop("worker", 1);
+  // Its task still answers.
   AwaitSaid({0, 2},
             "trains with 2 of 3 workers; chief: /job:worker/task:0; without "
             "/job:worker/task:1");
   AwaitSteps(0, 5);
   EndTraining();
+}
+
+TEST_F(ElasticGroupTest, IfTheChiefIsLostInItsLastSaveTheNextOneSaves) {
+  const ElasticWorker::Options options{.checkpoint_dir = testing::TempDir() + "/elastic_last_save",
+                                       .dies_in_last_save = 0};
+  *end_ = 33;  // no other save is due then
+  StartWorkers(options);
+  for (const auto& [w, worker] : workers_) worker->Join();
+  EXPECT_FALSE(workers_[0]->status().ok());
+  for (const int w : {1, 2}) {
+    EXPECT_TRUE(workers_[w]->status().ok()) << workers_[w]->status() << workers_[w]->said();
+    EXPECT_EQ(workers_[w]->step(), 33);
+  }
+  const auto state = ReadCheckpointState(Env::Real(), options.checkpoint_dir);
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->latest, "model.ckpt-33");
+}
+
+TEST_F(ElasticGroupTest, IfNobodyIsLeftToSaveTheErrorSaysSo) {
+  ElasticWorker::Options options{.wait_seconds = 6,
+                                 .checkpoint_dir = testing::TempDir() + "/elastic_not_saved",
+                                 .dies_in_last_save = 0};
+  options.end = end_;
+  *end_ = 33;
+  // Worker 1 also stops then, so one of three is left.
+  for (int w = 0; w < kElasticWorkers; ++w) {
+    workers_[w] = std::make_unique<ElasticWorker>(cluster_, w, options);
+  }
+  AwaitSteps(1, 33);
+  workers_[1]->Stop();
+  workers_[1]->Join();
+  workers_[2]->Join();
+  EXPECT_THAT(
+      std::string(workers_[2]->status().message()),
+      HasSubstr("all steps were taken, but the last checkpoint, of step 33, was not saved"));
 }
 
 TEST(ElasticGroupMistakes, AreTheProgramsError) {
@@ -370,7 +413,7 @@ TEST(ElasticGroupMistakes, AreTheProgramsError) {
   EXPECT_THAT(error({.workers = ElasticNames(), .min_workers = 4}), HasSubstr("min_workers=4"));
   EXPECT_THAT(error({.workers = {"worker"}}), HasSubstr("'worker': expected a task"));
   EXPECT_THAT(error({.workers = ElasticNames(), .form_seconds = 0}),
-              HasSubstr("form_seconds=0: both must be more than 0"));
+              HasSubstr("form_seconds=0, present_seconds=10: all must be more than 0"));
 }
 
 TEST(ElasticGroupMistakes, AverageOfALossAfterTheGradients) {

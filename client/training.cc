@@ -162,6 +162,7 @@ Status TrainingLoop::Run() {
   if (!context_->stopping()) saves_->FinishOrCancel();
   AbandonSavesAndSteps();
   session_->End();
+  if (context_->options.group != nullptr) context_->options.group->Retire();
   EndForcedExit();
   context_->signal.reset();
   return status;
@@ -173,6 +174,10 @@ Status TrainingLoop::Train() {
   while (IsTaskLoss(status) && ended_ && !context_->stopping()) {
     if (context_->signal != nullptr) ExitAfterGrace();
     status = TrainToEnd(status);
+  }
+  if (!status.ok() && context_->all_steps_taken && !saves_->HasNewest()) {
+    return Annotate(status, StrCat("all steps were taken, but the last checkpoint, of step ",
+                                   context_->global_step, ", was not saved"));
   }
   return status;
 }
@@ -188,6 +193,11 @@ Status TrainingLoop::TrainToEnd(Status status) {
                                        " failures without a step between them"));
       }
       status = Recover(status);
+      if (session_->others_have_ended()) {
+        ended_ = true;
+        return EndHooks();
+      }
+      context_->all_steps_taken &= !status.ok();
       continue;
     }
     TrainingGroup* const group = context_->options.group;
@@ -264,6 +274,26 @@ bool TrainingLoop::MaySaveLast() {
 
 Status TrainingLoop::End() {
   if (MaySaveLast()) RETURN_IF_ERROR(saves_->SaveLast(session()));
+  RETURN_IF_ERROR(AwaitLastSave());
+  return EndHooks();
+}
+
+// Waits until the chief of the group has saved, if all members end after this step. A worker that
+// is told to stop ends alone.
+Status TrainingLoop::AwaitLastSave() {
+  const TrainingOptions& options = context_->options;
+  const bool finished = options.max_steps > 0 && context_->global_step >= options.max_steps;
+  if (options.group == nullptr || saves_->saver() == nullptr || context_->stopping() ||
+      !(finished || options.group->ends())) {
+    return OkStatus();
+  }
+  context_->all_steps_taken = true;
+  const Status saved = options.group->AwaitLastSave(session(), context_->StepOptions());
+  if (context_->stopping() && absl::IsCancelled(saved)) return OkStatus();
+  return IsTaskLoss(saved) && session_->OthersHaveEnded() ? OkStatus() : saved;
+}
+
+Status TrainingLoop::EndHooks() {
   for (TrainingHook* hook : context_->hooks) {
     RETURN_IF_ERROR(hook->End(session(), context_->global_step));
   }

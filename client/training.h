@@ -19,7 +19,8 @@
 // restores the last checkpoint first, so that an interrupted training ends with the same bits as an
 // uninterrupted one. With TrainingOptions::group, the remaining replicas go on instead, from the
 // last step that one of them has taken completely. If one replica ends because its data have ended,
-// the others also end normally, and print a message.
+// the others also end normally, and print a message. The replicas of a group end when the chief has
+// saved the last checkpoint; if the chief is lost before that, another one saves it.
 //
 // Training ends with an error if a loss is NaN or infinite (the error names the node or variable
 // where it begins), or if the train op never raises the global step.
@@ -210,6 +211,8 @@ class TrainingLoop {
   Status Recover(const Status& failure);
   Status End();
   bool MaySaveLast();
+  Status AwaitLastSave();
+  Status EndHooks();
 
   const std::unique_ptr<TrainingContext> context_;
   // Destroyed after the steps and saves, which use the session.

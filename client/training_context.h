@@ -53,6 +53,9 @@ struct TrainingContext {
   std::unique_ptr<StopSignal> signal;  // null: signals do not end the training
   std::atomic<bool> stop_requested{false};
   int64_t global_step = 0;  // the global step after the last step
+  // Whether this worker has taken all steps, with its group, and waits until the last checkpoint is
+  // saved.
+  bool all_steps_taken = false;
 };
 
 }  // namespace penstock::client

@@ -9,9 +9,11 @@
 //   Join            forms the group; the plan says how members get the variables' values
 //   ShareValues     gives all members the same values
 //
-// If one of them returns Unavailable, the loop calls all of them again. Used by the loop's thread.
+// If one of them returns Unavailable, the loop calls all of them again. At the end the loop calls
+// AwaitLastSave, and then Retire, which it also calls after an error. Used by the loop's thread.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,7 +40,10 @@ class TrainingGroup : public TrainingHook {
   virtual bool is_member() const = 0;
   // Returns whether the variables of this worker have the values of one step.
   virtual bool HasValues(Session& session) = 0;
-  // Returns the tasks with which to train. Unavailable if too few answer.
+  // Makes a session with this worker's task as its master.
+  virtual StatusOr<std::unique_ptr<SessionInterface>> NewSession(
+      const SessionOptions& options) const = 0;
+  // Returns the tasks with which to train. Unavailable if too few take part.
   virtual StatusOr<std::vector<std::string>> FindMembers() = 0;
   // Forms the group with the other members. `has_values`: whether the variables of this worker have
   // values from its own steps.
@@ -46,6 +51,11 @@ class TrainingGroup : public TrainingHook {
   // Copies the values to the members that need them. If the plan says `restore`, the chief restores
   // before this call.
   virtual Status ShareValues(Session& session, const RunOptions& options) = 0;
+  // Returns when all members have called it. The chief calls it when it has saved the last
+  // checkpoint. Aborted or Unavailable if a member is lost before.
+  virtual Status AwaitLastSave(Session& session, const RunOptions& options) = 0;
+  // Tells the other workers that this one takes part no more.
+  virtual void Retire() = 0;
   // Ends the collectives of the session's group at all members, with Aborted.
   virtual void Leave(Session& session) = 0;
   // Notes that this worker's data have ended. The next Join tells the other members.

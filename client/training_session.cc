@@ -45,6 +45,8 @@ Status TrainingSession::Connect() {
       return DeadlineExceeded("gave up after waiting ", absl::StrFormat("%.0f", waited),
                               " s: ", status.message());
     }
+    others_have_ended_ = OthersHaveEnded();
+    if (others_have_ended_) return Unavailable("the other workers have ended: ", status.message());
     SayWaiting(StrCat("waiting: ", status.message()));
     Sleep(context_.options.retry_seconds);
     if (context_.stopping()) return Cancelled("told to stop while waiting: ", status.message());
@@ -81,7 +83,12 @@ Status TrainingSession::NewSession(const std::vector<std::string>& device_filter
     SessionOptions session = context_.options.session;
     session.device_filters = device_filters;
     session.operation_timeout_ms = Millis(context_.options.connect_seconds);
-    ASSIGN_OR_RETURN(session_, Session::New(context_.program, context_.options.target, session));
+    if (context_.options.group != nullptr) {
+      ASSIGN_OR_RETURN(auto made, context_.options.group->NewSession(session));
+      session_ = std::make_unique<Session>(context_.program, std::move(made));
+    } else {
+      ASSIGN_OR_RETURN(session_, Session::New(context_.program, context_.options.target, session));
+    }
   }
   session_->set_run_timeout_ms(Millis(context_.options.step_seconds));
   return OkStatus();
@@ -93,6 +100,12 @@ Status TrainingSession::NewSessionOfGroup() {
   if (session_ != nullptr) group.Leave(*session_);
   ASSIGN_OR_RETURN(const std::vector<std::string> members, group.FindMembers());
   return NewSession(members);
+}
+
+bool TrainingSession::OthersHaveEnded() {
+  TrainingGroup* const group = context_.options.group;
+  return context_.all_steps_taken && group != nullptr && saves_.HasNewest() &&
+         !group->FindMembers().ok();
 }
 
 void TrainingSession::End() {

@@ -31,9 +31,15 @@ class TrainingSession {
       : context_(context), nodes_(std::move(nodes)), saves_(saves), steps_(steps) {}
 
   // Makes a new session in which steps can run, and sets the global step. Waits for tasks that do
-  // not answer; returns DeadlineExceeded after wait_seconds, and Cancelled if RequestStop or a
-  // signal ends the training meanwhile. REQUIRES: no save and no step runs.
+  // not answer; returns DeadlineExceeded after wait_seconds, Cancelled if RequestStop or a signal
+  // ends the training meanwhile, and Unavailable if others_have_ended(). REQUIRES: no save and no
+  // step runs.
   Status Connect();
+  // Returns whether this worker need not look for the other members of its group again: all steps
+  // were taken, the last checkpoint is there, and too few others take part.
+  bool OthersHaveEnded();
+  // Returns the result of OthersHaveEnded because of which Connect has given up.
+  bool others_have_ended() const { return others_have_ended_; }
   // Calls SessionEnds of the hooks. session() stays valid until the next Connect.
   void End();
 
@@ -60,6 +66,7 @@ class TrainingSession {
   std::unique_ptr<Session> session_;
   // true if the variables have had values in a session of this loop
   bool prepared_ = false;
+  bool others_have_ended_ = false;
   std::string last_line_;
   int64_t last_line_ns_ = 0;
 };

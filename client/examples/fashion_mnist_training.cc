@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "client/chief_hook.h"
 #include "client/device_setter.h"
 #include "client/exactly_once.h"
 #include "client/examples/all_reduce.h"
@@ -184,7 +185,7 @@ struct Trainer {
 
   // Adds summaries for the event files, in addition to loss and accuracy.
   void AddSummaries() {
-    if (flags.summary_dir.empty() || !flags.is_chief()) return;
+    if (flags.summary_dir.empty() || !(flags.is_chief() || all_reduce.elastic())) return;
     client::Summaries summaries(program);
     for (const client::Variable& variable : program.trainable()) {
       summaries.AddHistogram(variable.name(), variable.Read());
@@ -302,30 +303,58 @@ std::string EvalFolder(const Flags& flags) { return flags.summary_dir + "/eval";
 // The event files of a training, and the hooks that write them. Empty on tasks that write none.
 struct EventFiles {
   Status Open(const Flags& flags, const Trainer& trainer, const Pictures& test) {
+    if (trainer.all_reduce.elastic()) {
+      OpenAsChief(flags, trainer, test);
+      return OkStatus();
+    }
     if (!flags.is_chief()) return OkStatus();
     if (!flags.summary_dir.empty()) {
-      ASSIGN_OR_RETURN(writer, client::SummaryWriter::Create(flags.summary_dir));
-      summaries.emplace(*writer, trainer.program,
-                        client::SummaryHookOptions{.every_steps = flags.summary_steps,
-                                                   .summary = trainer.summary});
+      ASSIGN_OR_RETURN(summaries, MakeSummaries(flags, trainer));
     }
-    if (flags.eval_steps == 0) return OkStatus();
-    if (writer != nullptr) {
-      ASSIGN_OR_RETURN(eval_writer, client::SummaryWriter::Create(EvalFolder(flags)));
+    if (flags.eval_steps > 0) {
+      ASSIGN_OR_RETURN(evaluation, MakeEvaluation(flags, trainer, test));
     }
-    evaluation.emplace([&](client::Session& session) { return trainer.Test(session, test); },
-                       client::EvaluationHookOptions{.every_steps = flags.eval_steps,
-                                                     .writer = eval_writer.get()});
     return OkStatus();
   }
   void AddTo(client::TrainingLoop& loop) {
-    if (summaries) loop.AddHook(&*summaries);
-    if (evaluation) loop.AddHook(&*evaluation);
+    if (summaries != nullptr) loop.AddHook(summaries.get());
+    if (evaluation != nullptr) loop.AddHook(evaluation.get());
+  }
+
+  // In a group that changes, each worker opens its files when it becomes chief.
+  void OpenAsChief(const Flags& flags, const Trainer& trainer, const Pictures& test) {
+    const auto is_chief = [&trainer] { return trainer.all_reduce.is_chief(); };
+    if (!flags.summary_dir.empty()) {
+      summaries = std::make_unique<client::ChiefHook>(
+          is_chief, [this, &flags, &trainer] { return MakeSummaries(flags, trainer); });
+    }
+    if (flags.eval_steps > 0) {
+      evaluation = std::make_unique<client::ChiefHook>(is_chief, [this, &flags, &trainer, &test] {
+        return MakeEvaluation(flags, trainer, test);
+      });
+    }
+  }
+
+  using Hook = std::unique_ptr<client::TrainingHook>;
+  StatusOr<Hook> MakeSummaries(const Flags& flags, const Trainer& trainer) {
+    ASSIGN_OR_RETURN(writer, client::SummaryWriter::Create(flags.summary_dir));
+    return Hook(std::make_unique<client::SummaryHook>(
+        *writer, trainer.program,
+        client::SummaryHookOptions{.every_steps = flags.summary_steps,
+                                   .summary = trainer.summary}));
+  }
+  StatusOr<Hook> MakeEvaluation(const Flags& flags, const Trainer& trainer, const Pictures& test) {
+    if (!flags.summary_dir.empty()) {
+      ASSIGN_OR_RETURN(eval_writer, client::SummaryWriter::Create(EvalFolder(flags)));
+    }
+    return Hook(std::make_unique<client::EvaluationHook>(
+        [&trainer, &test](client::Session& session) { return trainer.Test(session, test); },
+        client::EvaluationHookOptions{.every_steps = flags.eval_steps,
+                                      .writer = eval_writer.get()}));
   }
 
   std::unique_ptr<client::SummaryWriter> writer, eval_writer;
-  std::optional<client::SummaryHook> summaries;
-  std::optional<client::EvaluationHook> evaluation;
+  Hook summaries, evaluation;  // null: there is none
 };
 
 // Starts TensorBoard. Returns null if the flags do not ask for it, or it is not installed.

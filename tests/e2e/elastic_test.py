@@ -3,15 +3,37 @@
 """Tests --strategy=allreduce --elastic: training goes on without a worker that is killed, and with
 it when it is back."""
 
+import glob
 import os
 import re
+import struct
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import LANGUAGE_MODEL, TRAIN, ClusterTest, main  # noqa: E402
 
 FLAGS = ["--strategy=allreduce", "--elastic", "--model=mlp", "--batch_size=64"]
+
+
+def event_steps(path):
+    """Returns the steps of the events in a TFRecord file."""
+    steps = []
+    with open(path, "rb") as file:
+        while header := file.read(12):
+            event = file.read(struct.unpack_from("<Q", header)[0])
+            file.read(4)  # the checksum
+            at = 9  # behind the wall time, which is the first field
+            if event[at:at + 1] != b"\x10":  # the field `step`, unless it is 0
+                continue
+            step = 0
+            for shift, byte in enumerate(event[at + 1:at + 11]):
+                step |= (byte & 0x7f) << 7 * shift
+                if byte < 0x80:
+                    break
+            steps.append(step)
+    return steps
 
 
 class ElasticTest(ClusterTest):
@@ -45,14 +67,42 @@ class ElasticTest(ClusterTest):
         self.ends_well(run)
         self.assertTrue(os.path.exists(os.path.join(run.folder, "model.ckpt-2000.index")))
 
-    def test_a_worker_that_is_back_joins_the_others(self):
+    def rejoins(self, killed):
+        """Kills a worker, which is started again, and expects all three in the group then."""
         run = self.train(steps=4000, restarts=1)
-        _, line = run.wait_for("worker/0.*trains with 3 of 3 workers")
-        run.kill("worker", 1)
-        for worker in (0, 1):
-            run.wait_for("worker/%d.*trains with 3 of 3 workers" % worker, seconds=40,
-                         start=line + 1)
+        for worker in range(3):
+            run.wait_for("worker/%d.*trains with 3 of 3 workers" % worker)
+        start = len(run.lines)
+        run.kill("worker", killed)
+        for worker in range(3):
+            run.wait_for("worker/%d.*trains with 3 of 3 workers" % worker, seconds=40, start=start)
         self.ends_well(run)
+        return run
+
+    def test_a_worker_that_is_back_joins_the_others(self):
+        self.rejoins(killed=1)
+
+    def test_a_chief_that_is_back_is_chief_again(self):
+        run = self.rejoins(killed=0)
+        self.assertIn("trains with 2 of 3 workers; chief: /job:worker/task:1", run.output())
+        self.assertIn("test accuracy", run.output())
+
+    def test_the_next_chief_writes_the_summaries(self):
+        folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        run = self.start(*FLAGS, "--steps=2000", "--summary_dir=" + folder, "--summary_steps=50",
+                         ps=0, workers=3, run_flags=["--elastic"])
+        run.wait_for("worker/0.*trains with 3 of 3 workers")
+        run.wait_for(r"worker/0.* loss ")
+        pids = [run.pid("worker", worker) for worker in range(3)]
+        run.kill("worker", 0)
+        self.ends_well(run)
+        steps = {}  # the steps of the events, by the process that wrote them
+        for path in glob.glob(folder + "/events.out.tfevents.*"):
+            writer = int(path.split(".")[-2])
+            steps.setdefault(pids.index(writer), []).extend(event_steps(path))
+        self.assertEqual(sorted(steps), [0, 1])
+        self.assertGreaterEqual(max(steps[1]), 1950)
+        self.assertLess(max(steps[0]), min(step for step in steps[1] if step > 0) + 50)
 
     def test_flags_that_do_not_go_together(self):
         cluster = ["--worker_hosts=a:1,b:1", "--job_name=worker", "--task_index=0"]
