@@ -73,7 +73,7 @@ Status FunctionExpansion::AddLoopEntry(const Loop& loop) {
   return OkStatus();
 }
 
-// Adds the nodes of cond, and loop_cond.
+// Adds the nodes of the function `cond`, and the node loop_cond.
 Status FunctionExpansion::AddLoopCondition(const Loop& loop, const tensorflow::NameAttrList& cond,
                                            int depth) {
   const std::string& device = loop.node.device();
@@ -97,7 +97,8 @@ Status FunctionExpansion::AddLoopCondition(const Loop& loop, const tensorflow::N
       .status();
 }
 
-// Adds switch_i and exit_i, and pivot, for which nodes of the body without inputs wait.
+// Adds the nodes switch_i and exit_i of each loop variable, and the node pivot. Nodes of the body
+// that have no inputs wait for pivot.
 Status FunctionExpansion::AddLoopSwitches(const Loop& loop) {
   const std::string& device = loop.node.device();
   for (size_t i = 0; i < loop.types.size(); ++i) {
@@ -112,7 +113,7 @@ Status FunctionExpansion::AddLoopSwitches(const Loop& loop) {
       .status();
 }
 
-// Adds the nodes of body, and next_i.
+// Adds the nodes of the function `body`, and the nodes next_i.
 Status FunctionExpansion::AddLoopBody(const Loop& loop, const tensorflow::NameAttrList& body,
                                       int depth) {
   const std::string& device = loop.node.device();

@@ -39,7 +39,8 @@ class StatusServer {
     std::function<wire::ClusterReport()> cluster;
     // Decides whether a visitor may read the pages; null: everybody may.
     std::function<Status(const Visitor&)> admit = nullptr;
-    std::vector<std::string> names = {};  // names that requests may use for the task
+    // The names that a Host header may contain, besides "localhost" and numeric addresses.
+    std::vector<std::string> names = {};
   };
   // Listens at `address`, whose port is not 0; host "::" means all interfaces. If that fails,
   // InvalidArgument names --status_port.

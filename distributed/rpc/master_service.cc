@@ -72,7 +72,7 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
   master_ = &master;
   threads_ = &threads;
   tensorflow::ConfigProto default_config = default_config_;
-  // Clears two fields that have an effect in the server's default: NumThreadsOf uses them.
+  // The log must not call these two fields ignored: NumThreadsOf uses them in the server's default.
   default_config.clear_intra_op_parallelism_threads();
   default_config.clear_inter_op_parallelism_threads();
   LogIgnoredOptions("the server's default_session_config sets",

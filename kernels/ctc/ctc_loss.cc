@@ -261,8 +261,8 @@ Status LossShape(ShapeScope& s) {
 std::vector<Gradient> LossGradient(const GradientScope& g) {
   const Output gradient = Call("PreventGradient", {g.y(1)},
                                {{"message", "the gradient of CTCLoss has no gradient of its own"}});
-  const Output per_sequence = Reshape(g.dy(0), g.Const(Tensor::Vector<int32_t>({1, -1, 1})));
-  return {gradient * per_sequence, Gradient(), Gradient(), Gradient()};
+  const Output loss_gradient = Reshape(g.dy(0), g.Const(Tensor::Vector<int32_t>({1, -1, 1})));
+  return {gradient * loss_gradient, Gradient(), Gradient(), Gradient()};
 }
 
 OpDef LossDef(const char* doc, const char* type) {

@@ -39,9 +39,9 @@ std::string UniqueStepName(const std::string& base);
 
 // The three generations of ops. They differ in the type of the handle, and in the name and type of
 // its argument.
-enum class Generation { kReference, kStrings, kResource };
-ArgDef HandleArg(Generation generation, const char* name = "handle");
+enum class OpGeneration { kReference, kStrings, kResource };
+ArgDef HandleArg(OpGeneration generation, const char* name = "handle");
 // For shape functions: returns the shape of a handle.
-PartialShape HandleShape(Generation generation);
+PartialShape HandleShape(OpGeneration generation);
 
 }  // namespace penstock
