@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CTCLoss: the negative log probability of the labels, summed over all alignments with the logits,
-// and its gradient (Graves, Fernandez, Gomez and Schmidhuber 2006). Uses the forward-backward
-// algorithm with logarithms in double precision.
+// CTCLoss, CTCLossV2: the negative log probability of the labels, summed over all alignments with
+// the logits, and its gradient (Graves, Fernandez, Gomez and Schmidhuber 2006). Use the
+// forward-backward algorithm with logarithms in double precision.
 #include <algorithm>
 #include <cmath>
 #include <limits>
