@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// A thread adds its count of bytes to the shared statistics when the count exceeds this.
+// A thread adds its count of bytes, taken minus freed, to the shared statistics when the absolute
+// value of the count exceeds this.
 constexpr int64_t kBytesPerPublish = 64 << 10;
 
 // Each counter has only one writer, so a load and a store suffice.

@@ -28,7 +28,7 @@ namespace penstock {
 class StatusServer {
  public:
   struct Visitor {
-    std::string host;  // the numeric address at which the server listens
+    std::string host;  // the visitor's end of the connection: a numeric address
     int port = 0;
     std::string authorization, asked_host;  // the values of the headers Authorization and Host
   };
