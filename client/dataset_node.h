@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DatasetNode: adds the nodes of one call of a member function of Dataset. The nodes are in a name
-// scope, on the device of the input, and have the line of the call. Internal to dataset.h.
+// scope, on the device of the input, and have the line of the call. Internal to dataset.h and
+// dataset_iterator.h.
 #pragma once
 
 #include <string>

@@ -69,7 +69,7 @@ struct RepeatableTraining {
       Mean(Square(Tanh(MatMul(x, w)) - 0.5), Constant(program, Tensor::Vector<int32_t>({0, 1})));
   ExactlyOnce once{program};
   const Output train = once.Apply(optimizer, optimizer.ComputeGradients(program, loss));
-  // What a part of a failed step may do.
+  // Changes w as a part of a failed step may do.
   const Output part = w.AssignAdd(OnesLike(w));
   TrainingOptions options;
   std::string directory;

@@ -178,7 +178,7 @@ class ElasticGroup final : public TrainingGroup {
   std::optional<Variable> batches_, update_;  // batches used so far; step of the last update
   Output group_size_, group_key_, control_key_;
   Output new_size_, new_key_;            // placeholders
-  Output set_group_, set_regroup_flag_;  // ops that set the variables
+  Output set_group_, set_regroup_flag_;  // ops: set size_ and key_; set regroup_flag_ to 1
   Output own_member_, gathered_, regroup_votes_, barrier_, saved_, leave_, end_update_;
   Output send_, receive_, drop_;
 

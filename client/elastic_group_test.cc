@@ -360,7 +360,7 @@ TEST_F(ElasticGroupTest, AWorkerThatIsToldToStopLeavesTheOthers) {
   workers_[1]->Join();
   EXPECT_TRUE(workers_[1]->status().ok()) << workers_[1]->status();
   workers_.erase(1);
-  // Its task still answers.
+  // The worker's task still answers.
   AwaitSaid({0, 2},
             "trains with 2 of 3 workers; chief: /job:worker/task:0; without "
             "/job:worker/task:1");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gradients: adds to a graph the nodes that compute d(sum of ys) / d(xs). Calling it on its own
-// results gives second derivatives.
+// results gives second derivatives. ClipByGlobalNorm: limits the joint norm of gradients.
 //
 // If an op between ys and xs has no gradient, or a y is not floating point, Gradients sets the
 // graph's error. Errors of a gradient's nodes name the line of the op that was differentiated; if

@@ -49,8 +49,8 @@ bool KeptCheckpoints::IsPreserved(const std::string& path, double saved, Checkpo
   return true;
 }
 
-// Removes from `state` the checkpoints that are no longer kept. Returns the ones whose files are to
-// be deleted.
+// Keeps in `state` only the `keep_` newest checkpoints and those that they build on. Returns the
+// removed ones whose files are to be deleted: all except those that are kept for ever.
 std::vector<std::string> KeptCheckpoints::DropOld(const std::string& directory,
                                                   CheckpointState& state) {
   std::vector<std::string> removed;

@@ -4,7 +4,8 @@
 // older ones that incremental checkpoints build on (core/checkpoint/base_checkpoints.h), and one
 // every `every_hours` hours.
 //
-// The file "checkpoint" of a directory lists the checkpoints. Not thread-safe.
+// The file "checkpoint" of a directory lists the checkpoints that stay, except those that stay only
+// because of `every_hours`. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -22,8 +23,8 @@ class KeptCheckpoints {
   KeptCheckpoints(Env& env, int keep, double every_hours)
       : env_(env), keep_(keep), every_hours_(every_hours) {}
 
-  // Adds a checkpoint that is complete on the disk, and removes the checkpoints that are no longer
-  // kept.
+  // Adds a checkpoint that is complete on the disk, and deletes the files of the checkpoints that
+  // are no longer kept. Ignores errors of the deletion.
   Status Add(const std::string& checkpoint);
   // Removes the directories of unfinished saves of "prefix-N", for every N. Ignores errors.
   void RemoveTemporaries(const std::string& prefix);

@@ -9,8 +9,9 @@
 //   ...
 //   const Output unlocked = Unlock(program, locks, /*after=*/updates);  // to be run, too
 //
-// A step's locks are released when it ends, also if it fails. Errors of the nodes name the line of
-// the call.
+// A step's locks are released when it ends, also if it fails. After a Commit, the step is no longer
+// cancelled on a device, so that an update there is not cut off. Errors of the nodes name the line
+// of the call.
 #pragma once
 
 #include "client/program.h"

@@ -219,9 +219,9 @@ class TrainingLoop {
   std::unique_ptr<TrainingSession> session_;
   std::unique_ptr<TrainingSaves> saves_;
   std::unique_ptr<TrainingSteps> steps_;
-  // Ends the process some time after the signal's grace period is over and the steps were
-  // cancelled. The thread of the signal sets it: other threads must not access it until
-  // EndForcedExit has deregistered exit_token_.
+  // Set when the signal's grace period is over, which cancels the steps: ends the process if the
+  // steps have not ended kExitSeconds (training.cc) later. The thread of the signal sets it, so
+  // other threads must not access it until EndForcedExit has deregistered exit_token_.
   std::unique_ptr<ExitDeadline> exit_deadline_;
   std::optional<Cancellation::Token> exit_token_;
   bool ended_ = false;  // all steps were taken; only saving and the hooks' End remain

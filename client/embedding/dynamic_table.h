@@ -9,9 +9,9 @@
 //   Output train = Minimize(program, adam, loss, {users});  // adam: for the variables
 //
 // A hash spreads the ids over the parts, and the program's device function places each part
-// (device_setter.h). The values of a new row depend only on seed and id, not on the order of ids or
-// the number of parts. Each row is stored with the slots of the table's method. So a step sends ids
-// and gradients to a part once, and the part updates rows and slots in one pass.
+// (client/device_setter.h). The values of a new row depend only on seed and id, not on the order of
+// ids or the number of parts. Each row is stored with the slots of the table's method. So a step
+// sends ids and gradients to a part once, and the part updates rows and slots in one pass.
 //
 // A lookup of an id without a row returns the initial row that the id would get (or
 // `default_value`, if admit_after is more than 1). Lookups make no rows, so evaluation and serving

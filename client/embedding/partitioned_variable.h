@@ -8,10 +8,10 @@
 //   Output rows = EmbeddingLookup(table, ids);
 //
 // The first (rows mod parts) parts have one row more than the others. The parts are the variables
-// "table/part_0" and so on; the program's device function places each of them (device_setter.h). In
-// checkpoints the parts are slices of one tensor "table", as in TensorFlow's checkpoints. A
-// checkpoint of a kDiv partition can be restored to any other number of parts, to a plain variable,
-// and to TensorFlow's partitioned variables, and vice versa.
+// "table/part_0" and so on; the program's device function places each of them
+// (client/device_setter.h). In checkpoints the parts are slices of one tensor "table", as in
+// TensorFlow's checkpoints. A checkpoint of a kDiv partition can be restored to any other number of
+// parts, to a plain variable, and to TensorFlow's partitioned variables, and vice versa.
 //
 // A value type that borrows its Program. An invalid argument sets the program's error.
 #pragma once

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs an example program in the role of its task: a ps serves, a worker serves and trains, a
-// single process without a cluster only trains.
+// single process without a cluster only trains. Also the flags that name the task, the names of the
+// tasks of its cluster, and exit codes.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GraphFunction: a function of nodes that kernels can call while they run. A C++ function (the
-// body) builds the nodes. The datasets (dataset.h) use it.
+// body) builds the nodes. The datasets (client/dataset.h) use it.
 //
 // The body adds its nodes to the program's graph; then Build moves them into the function. So the
 // body may use everything that a program uses: name scopes, conditionals, loops, tensors and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parses and serializes the values of a bundle's index (FORMAT.md).
+// Parses and serializes the values of a bundle's index (FORMAT.md), and names the bundle's files.
 #pragma once
 
 #include <cstdint>

@@ -273,7 +273,8 @@ TEST(Merge, RefusesWhatDoesNotFitAndLeavesItAlone) {
   EXPECT_EQ(MergeBundles(env, {parts[1], Prefix("t/c")}, Prefix("m"), {.allow_missing = true}),
             OkStatus());
   EXPECT_EQ(VerifyCheckpoint(env, Prefix("m")), OkStatus());
-  EXPECT_EQ(VerifyCheckpoint(env, parts[0]), OkStatus());  // its directory was not empty
+  // MergeBundles removes a source's directory only if it is empty: this one still had parts[0].
+  EXPECT_EQ(VerifyCheckpoint(env, parts[0]), OkStatus());
 }
 
 TEST(Checkpoints, GoOnFromTheNewestGoodOne) {

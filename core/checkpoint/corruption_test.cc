@@ -46,8 +46,8 @@ Status WriteFile(Env& env, const std::string& path, string_view contents) {
   return file->Close();
 }
 
-// Returns OK if every tensor can be read with the right value, else the error. A wrong value fails
-// the test.
+// Returns OK if every tensor can be read and its checksum is right, else the first error. A wrong
+// value fails the test.
 Status ReadAll(Env& env) {
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(env, kPrefix));
   const auto expect = [&](const std::string& name, const Tensor& expected) -> Status {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes checkpoints visible. All writers use this file.
+// Makes checkpoints visible, and creates the directories and temporary names that this needs. All
+// writers use this file.
 #pragma once
 
 #include <map>

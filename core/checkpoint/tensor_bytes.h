@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes and reads the bytes of a tensor's elements in a data file (FORMAT.md), with their
-// checksum.
+// Converts a tensor's elements to the bytes of a data file (FORMAT.md) and their checksum, and the
+// bytes of strings back. Elements of other types need no conversion.
 #pragma once
 
 #include <cstdint>

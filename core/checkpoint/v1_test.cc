@@ -24,7 +24,7 @@ namespace penstock {
 namespace {
 
 constexpr char kGolden[] = "core/checkpoint/testdata/v1";
-constexpr char kShards[] = "core/checkpoint/testdata/v1_shards-\?\?\?\?\?-of-00002";
+constexpr char kShardedPath[] = "core/checkpoint/testdata/v1_shards-\?\?\?\?\?-of-00002";
 
 // The tensors of the types that the format supports.
 std::vector<Saved> V1Tensors() {
@@ -60,12 +60,12 @@ TEST(V1, GoldenIsWrittenByteForByte) {
 }
 
 TEST(V1, ShardsAreOneCheckpoint) {
-  const auto reader = OpenCheckpoint(Env::Real(), kShards);
+  const auto reader = OpenCheckpoint(Env::Real(), kShardedPath);
   ASSERT_EQ(reader.status(), OkStatus());
   ExpectHolds(**reader, {{"part", Counting<float>({5, 3}), ""},
                          {"a", Tensor::Vector<float>({1, 2}), ""},
                          {"b", Tensor::Vector<std::string>({"b"}), ""}});
-  const auto second = V1Reader::Open(Env::Real(), kShards, 1);
+  const auto second = V1Reader::Open(Env::Real(), kShardedPath, 1);
   ASSERT_EQ(second.status(), OkStatus());
   EXPECT_EQ((*second)->names(), (std::vector<std::string>{"b", "part"}));
   EXPECT_EQ((*second)->ReadSlice("part", TensorSlice::Whole(2)).status().code(),

@@ -2,7 +2,7 @@
 //
 // Compile: turns a client's graph into the partitions that tasks run: prunes it to feeds, fetches
 // and targets, optimises it, places its nodes on devices and partitions it. Every session uses it,
-// local and remote.
+// local and remote. Passes: the table of the passes that it runs.
 //
 // Compile does not change the input graph. It validates its copy after each pass. Thread-safe,
 // because there is no state.

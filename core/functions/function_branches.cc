@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expands If and Case into Switch, the branches and Merge.
+// Expands If, Case and their stateless forms into Switch, the branches and Merge.
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expands While into the nodes of a loop.
+// Expands While and StatelessWhile into the nodes of a loop.
 #include <string>
 #include <vector>
 
@@ -23,8 +23,9 @@ struct FunctionExpansion::Loop {
   const NodeProto& node;
   InputNames inputs;
   std::vector<DataType> declared;  // the types of the loop's variables
-  std::vector<DataType>
-      types;  // the types of the loop-carried values: `types`, or that of the token of AddLoopToken
+  // The types of the loop-carried values: `declared`, or that of AddLoopToken's value if there are
+  // no variables.
+  std::vector<DataType> types;
 };
 
 //   x ─► enter_0 ─► merge_0 ─► cond ─► loop_cond ─► switch_0 ─► exit_0 ─► the node itself
@@ -52,7 +53,7 @@ Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
   return AddResults({.name = node.name(), .device = node.device()}, values, loop.declared, ended);
 }
 
-// Adds enter_i and merge_i.
+// Adds the nodes enter_i and merge_i of each loop-carried value.
 Status FunctionExpansion::AddLoopEntry(const Loop& loop) {
   const NodeProto& node = loop.node;
   const auto parallel = node.attr().find("parallel_iterations");
@@ -73,7 +74,7 @@ Status FunctionExpansion::AddLoopEntry(const Loop& loop) {
   return OkStatus();
 }
 
-// Adds the nodes of cond, and loop_cond.
+// Adds the nodes of the function `cond`, and the node loop_cond.
 Status FunctionExpansion::AddLoopCondition(const Loop& loop, const tensorflow::NameAttrList& cond,
                                            int depth) {
   const std::string& device = loop.node.device();
@@ -97,7 +98,8 @@ Status FunctionExpansion::AddLoopCondition(const Loop& loop, const tensorflow::N
       .status();
 }
 
-// Adds switch_i and exit_i, and pivot, for which nodes of the body without inputs wait.
+// Adds the nodes switch_i and exit_i of each loop-carried value, and the node pivot. Nodes of the
+// body that have no inputs wait for pivot.
 Status FunctionExpansion::AddLoopSwitches(const Loop& loop) {
   const std::string& device = loop.node.device();
   for (size_t i = 0; i < loop.types.size(); ++i) {
@@ -112,7 +114,7 @@ Status FunctionExpansion::AddLoopSwitches(const Loop& loop) {
       .status();
 }
 
-// Adds the nodes of body, and next_i.
+// Adds the nodes of the function `body`, and the nodes next_i.
 Status FunctionExpansion::AddLoopBody(const Loop& loop, const tensorflow::NameAttrList& body,
                                       int depth) {
   const std::string& device = loop.node.device();
@@ -148,8 +150,8 @@ FunctionCall FunctionExpansion::CallInLoop(const Loop& loop, const char* part,
           .keeps_effects = !RunsOnlyNeededNodes(loop.node)};
 }
 
-// A loop without variables needs this value, because an iteration begins only when a loop-carried
-// value arrives.
+// Adds a constant and returns its name. A loop without variables needs this value, because an
+// iteration begins only when a loop-carried value arrives.
 StatusOr<std::string> FunctionExpansion::AddLoopToken(const NodeProto& node) {
   std::vector<std::string> from;
   for (const std::string& before : InputNames(node).control) from.push_back(Control(before));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FunctionLibrary: finds the functions of a graph by name.
+// FunctionLibrary: finds the functions of a graph by name, and says which of their nodes have
+// effects. IsCall, IsIf and similar functions: tell by an op's name how its nodes use functions.
 #pragma once
 
 #include <map>

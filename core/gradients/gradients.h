@@ -2,7 +2,8 @@
 //
 // Gradients by graph extension (TensorFlow's white paper, section 4.1): AddGradients adds the nodes
 // that compute d(sum of ys) / d(xs). It walks backwards from ys and sums over paths. It can also
-// differentiate nodes that it has added: two calls give second-order gradients.
+// differentiate nodes that it has added: two calls give second-order gradients. SumGradients:
+// adds up the gradients of one tensor.
 #pragma once
 
 #include <vector>

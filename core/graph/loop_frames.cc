@@ -21,7 +21,7 @@ class FrameFinder {
   StatusOr<LoopFrames> Run() {
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     for (const Node* node : order) {
-      if (FlowOpOf(*node) == FlowOp::kEnter) return Walk(order);
+      if (FlowOpOf(*node) == FlowOp::kEnter) return AssignFrames(order);
     }
     for (const Node* node : order) {
       const FlowOp op = FlowOpOf(*node);
@@ -31,7 +31,7 @@ class FrameFinder {
   }
 
  private:
-  StatusOr<LoopFrames> Walk(const std::vector<Node*>& order) {
+  StatusOr<LoopFrames> AssignFrames(const std::vector<Node*>& order) {
     for (const Node* node : order) {
       ASSIGN_OR_RETURN(const int frame, FrameOfInputs(*node));
       found_.of_node[node->id()] = frame;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records how a node ran: its cost in the Executable and, in a traced step, a row in the step's
-// StepStatsCollector. Private to this folder. Thread-safe.
+// StepStatsCollector. Also finds the memory of its new outputs for that row. Private to this
+// folder. Thread-safe.
 #pragma once
 
 #include <vector>

@@ -15,7 +15,9 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kUnpublishedBytesMax = 64 << 10;
+// A thread adds its count of bytes, taken minus freed, to the shared statistics when the absolute
+// value of the count exceeds this.
+constexpr int64_t kBytesPerPublish = 64 << 10;
 
 // Each counter has only one writer, so a load and a store suffice.
 void Add(std::atomic<int64_t>& counter, int64_t value) {
@@ -59,7 +61,7 @@ struct CachingAllocator::ThreadCache {
   bool Count(int64_t bytes) {
     Add(unpublished, bytes);
     const int64_t now = unpublished.load(std::memory_order_relaxed);
-    return now > kUnpublishedBytesMax || now < -kUnpublishedBytesMax;
+    return now > kBytesPerPublish || now < -kBytesPerPublish;
   }
 };
 

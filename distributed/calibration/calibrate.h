@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calibrate: returns the rates of this machine's CPU. Reads them from the file of an earlier
-// calibration; if there is none, measures them and writes the file.
+// calibration; if there is none that fits this machine and version, measures them and writes the
+// file. UseMeasuredRates: makes the CPU devices of this process use these rates.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 //
 // ClusterSpec: which tasks a cluster has, and the addresses at which other tasks call them;
 // TaskConfig: a cluster and which of its tasks this process is, from command-line flags or from
-// TF_CONFIG.
+// TF_CONFIG; HostPort: the parts of an address.
 //
 // All are value types. Each mistake is reported as one line of InvalidArgument, which names the
 // flag (or TF_CONFIG) and says what to write instead.

@@ -46,18 +46,19 @@ struct ClusterTrace {
   std::map<std::pair<std::string, std::string>, std::string> protocols;  // from, to: "shm"
 };
 
-// The difference: a task's clock minus the reference clock. `error_ns` < 0 if the two were never
-// compared.
+// A task's clock minus the clock of ClusterTrace::asked. `error_ns`: how far `offset_ns` may be
+// wrong; < 0 if no readings connect the two tasks.
 struct TaskClock {
   int64_t offset_ns = 0;
   int64_t error_ns = -1;
 };
 
 // Returns the clock of each task that occurs in `trace`, relative to the clock of `trace.asked`.
-// Adds up the readings along the path between the two tasks whose errors have the smallest sum.
+// Reaches each task from `trace.asked` over the readings whose errors have the smallest sum, and
+// adds up their offsets.
 std::map<std::string, TaskClock> CompareClocks(const ClusterTrace& trace);
 
-// Moves all times to the clock of `trace->asked`. Times of tasks whose clocks were never compared
+// Moves all times to the clock of `trace->asked`. Times of tasks that no readings connect with it
 // stay as they are.
 void AlignTimes(const std::map<std::string, TaskClock>& clocks, ClusterTrace* trace);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CriticalPath: shows what a traced step spent its time on. It goes from the step's end back to
-// its start; from each event it goes to the event that the former waited for last:
+// its start, from each event to the one for which this event waited last:
 //
 //   the last row  <- its wait for a thread  <- its last input  <- ...  <- a _Recv
 //                 <- the transfer  <- the _Send, in another task  <- ...  <- the step's start

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Explains why a cluster is stuck: findings in plain words, and the part of the wait-for graph from
-// which they follow.
+// which they follow. Also estimates the ages of steps that reports leave out.
 #pragma once
 
 #include <cstdint>

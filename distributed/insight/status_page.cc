@@ -66,8 +66,8 @@ void AddRow(const std::vector<std::string>& cells, const char* tag, std::string*
   const bool lost = cells.size() > 2 && absl::StartsWith(cells[2], "does not answer");
   StrAppend(page, lost ? "<tr class=\"lost\">" : "<tr>");
   for (const std::string& cell : cells) {
-    const char* const wraps = cell.size() > kLongCell ? " class=\"long\"" : "";
-    StrAppend(page, "<", tag, wraps, ">", Escaped(cell), "</", tag, ">");
+    const char* const class_attribute = cell.size() > kLongCell ? " class=\"long\"" : "";
+    StrAppend(page, "<", tag, class_attribute, ">", Escaped(cell), "</", tag, ">");
   }
   StrAppend(page, "</tr>\n");
 }

@@ -28,7 +28,7 @@ namespace penstock {
 class StatusServer {
  public:
   struct Visitor {
-    std::string host;  // the numeric address at which the server listens
+    std::string host;  // the visitor's end of the connection: a numeric address
     int port = 0;
     std::string authorization, asked_host;  // the values of the headers Authorization and Host
   };
@@ -39,7 +39,8 @@ class StatusServer {
     std::function<wire::ClusterReport()> cluster;
     // Decides whether a visitor may read the pages; null: everybody may.
     std::function<Status(const Visitor&)> admit = nullptr;
-    std::vector<std::string> names = {};  // names that requests may use for the task
+    // The names that a Host header may contain, besides "localhost" and numeric addresses.
+    std::vector<std::string> names = {};
   };
   // Listens at `address`, whose port is not 0; host "::" means all interfaces. If that fails,
   // InvalidArgument names --status_port.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a cluster as tables of text. `penstock status`, `penstock top` and the status page
-// show them.
+// The state of a cluster as tables, as text for a terminal, and as JSON, for `penstock status`,
+// `penstock top` and the status page.
 #pragma once
 
 #include <string>

@@ -11,8 +11,8 @@ namespace {
 // The maximum size of one value; a message holds at most 2 GiB. For strings, handles and variants,
 // this is the size of their C++ objects, without the bytes that these refer to.
 constexpr int64_t kValueBytesMax = int64_t{1} << 30;
-// Limits of the parts of a record, and of the values of a part. A record that exceeds them is
-// malformed.
+// The maximum numbers of parts in a record and of values in a part. A record that exceeds one of
+// them is malformed.
 constexpr int kPartsMax = 1'000'000;
 constexpr int kValuesMax = 10'000'000;
 

@@ -43,8 +43,8 @@ Status RecordToProto(const KeptChange& change, wire::StateRecord* record,
                      int64_t piece_bytes = kPieceBytes);
 
 // Reads a record that another process has sent, and takes the values that travelled in pieces from
-// `*pieces`. Subtracts the size of the other values from `*bytes_left`, which bounds them.
-// InvalidArgument or ResourceExhausted name the resource and the value.
+// `*pieces`. `*bytes_left` limits the bytes of the values that the record itself holds; subtracts
+// their size from it. InvalidArgument or ResourceExhausted name the resource and the value.
 StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t* bytes_left,
                                      PieceReader* pieces);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks a cluster for its reports, from a process outside the cluster: for the commands `penstock
-// status`, `top`, `why`, `cost` and `trace`.
+// Asks a cluster for its reports, costs, traces and transports, from any process: for commands such
+// as `penstock status` and `penstock trace`, and for clients.
 #pragma once
 
 #include <cstdint>

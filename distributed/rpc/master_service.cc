@@ -72,7 +72,8 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
   master_ = &master;
   threads_ = &threads;
   tensorflow::ConfigProto default_config = default_config_;
-  // If both are set, the server sets its number of threads by them (NumThreadsOf).
+  // If both are set, NumThreadsOf takes the server's number of threads from them: then the log must
+  // not call them ignored.
   if (default_config.intra_op_parallelism_threads() != 0 &&
       default_config.inter_op_parallelism_threads() != 0) {
     default_config.clear_intra_op_parallelism_threads();

@@ -3,6 +3,7 @@
 // MasterStub: a client's side of the connection with a master. It connects, limits the time of
 // calls, and names the master in errors. Every call blocks its thread, and the same thread polls
 // for the answer, which is fastest for one call at a time.
+// MasterAddressOf, ConnectToMaster: find and connect to a master before there is a stub.
 //
 // Thread-safe, except CreateSession: no other call may run before it has succeeded.
 #pragma once

@@ -335,10 +335,10 @@ class RemoteSession final : public SessionInterface {
   const std::string target_;
   const SessionOptions options_;
   Env& env_;
-  MasterStub master_;  // connected when there is a handle
+  MasterStub master_;  // Create connects it, before it sets handle_
   Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  std::string handle_ ABSL_GUARDED_BY(mu_);  // "" before the first call
+  std::string handle_ ABSL_GUARDED_BY(mu_);  // "" until Create has succeeded
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   int nodes_sent_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<CallableId, CallableSpec> callables_ ABSL_GUARDED_BY(mu_);

@@ -49,7 +49,8 @@ StatusOr<HostPort> Server::State::StatusAddress() const {
   return address;
 }
 
-// Returns the names that requests for the status page may use, in addition to numeric addresses.
+// Returns the host names that the Host header of a request for the status page may contain, in
+// addition to "localhost" and numeric addresses.
 std::vector<std::string> Server::State::StatusNames() const {
   std::vector<std::string> names = options.status_hosts;
   for (const std::string& address : {listens_at, self.address}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts SessionOptions to and from the ConfigProto of TensorFlow's session protocol.
+// Converts SessionOptions to and from the ConfigProto of TensorFlow's session protocol, and reads
+// the server's default ConfigProto (--default_session_config).
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts values to and from the messages of the services. FromProto checks its input, which comes
-// from other processes.
+// Converts devices, clusters, statistics and costs of steps, and training programs to and from the
+// messages of the services. FromProto checks its input, which comes from other processes.
 #pragma once
 
 #include <vector>

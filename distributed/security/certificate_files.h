@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks the files of --tls_cert, --tls_key and --tls_ca before they are used: gRPC would only
-// log that it cannot use them, and then close all connections.
+// log that it cannot use them, and then close all connections. WarnIfReadable: warns of secret
+// files that other users may read.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owning pointers to OpenSSL's objects.
+// Owning pointers to OpenSSL's objects, and the text of its times.
 #pragma once
 
 #include <openssl/bio.h>

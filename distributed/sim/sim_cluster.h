@@ -31,7 +31,7 @@ class SimCluster {
 
   SimNetwork& network() { return network_; }
   Task& task(const std::string& job, int index) { return *tasks_.at({job, index}); }
-  // Makes a session of a client that addresses this task.
+  // Makes a session of the client `client` with the master of task `index` of `job`.
   std::unique_ptr<SessionInterface> NewSession(const std::string& client, const std::string& job,
                                                int index, const SessionOptions& options = {}) {
     return network_.NewSession({client}, task(job, index).self(), options);

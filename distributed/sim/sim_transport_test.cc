@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transport of the simulated network: the cases of the conformance suite (tests/transport) that
-// apply to it. That suite waits on the real clock; here messages need simulated time.
+// Tests the transport of the simulated network by the cases of the conformance suite
+// (tests/transport) that apply to it. The suite itself waits on the real clock, but these messages
+// need simulated time.
 #include <functional>
 #include <map>
 #include <memory>

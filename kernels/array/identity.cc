@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops whose outputs share the buffers of their inputs: Identity, and ops whose kernels do the same
-// as Identity's, but which the compiler or the gradients treat differently.
+// Ops whose outputs share the buffers of their inputs: Identity; ops whose kernels do the same as
+// Identity's, but which the compiler or the gradients treat differently; and EnsureShape, which
+// checks the shape first.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"

@@ -79,7 +79,7 @@ class RangeKernel final : public Kernel {
 };
 
 template <class T>
-StatusOr<int64_t> ConstantCount(const ShapeScope& s) {
+StatusOr<int64_t> CountFromConstants(const ShapeScope& s) {
   return CountOf<T>(*s.constant(0), *s.constant(1), *s.constant(2));
 }
 
@@ -90,13 +90,13 @@ StatusOr<int64_t> RangeCount(const ShapeScope& s) {
   }
   switch (s.constant(0)->dtype()) {
     case DType::kInt32:
-      return ConstantCount<int32_t>(s);
+      return CountFromConstants<int32_t>(s);
     case DType::kInt64:
-      return ConstantCount<int64_t>(s);
+      return CountFromConstants<int64_t>(s);
     case DType::kFloat:
-      return ConstantCount<float>(s);
+      return CountFromConstants<float>(s);
     case DType::kDouble:
-      return ConstantCount<double>(s);
+      return CountFromConstants<double>(s);
     default:
       return PartialShape::kUnknown;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The expected numbers are TensorFlow's.
+// Tests DecodeWav, EncodeWav, AudioSpectrogram and Mfcc. The expected numbers are TensorFlow's.
 #include <cmath>
 #include <string>
 

@@ -10,14 +10,14 @@
 namespace penstock {
 namespace {
 
-bool SameRowShape(const Tensor& a, const Tensor& b) {
+bool SameRowTypeAndShape(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape().dims().subspan(1) == b.shape().dims().subspan(1);
 }
 
 bool CanShareBatch(const Batcher::Request& a, const Batcher::Request& b) {
   return a.work->CanShareBatch(*b.work) &&
          std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(),
-                    SameRowShape);
+                    SameRowTypeAndShape);
 }
 
 }  // namespace

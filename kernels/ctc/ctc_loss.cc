@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CTCLoss: the negative log probability of the labels, summed over all alignments with the logits,
-// and its gradient (Graves, Fernandez, Gomez and Schmidhuber 2006). Uses the forward-backward
-// algorithm with logarithms in double precision.
+// CTCLoss, CTCLossV2: the negative log probability of the labels, summed over all alignments with
+// the logits, and its gradient (Graves, Fernandez, Gomez and Schmidhuber 2006). Use the
+// forward-backward algorithm with logarithms in double precision.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -261,8 +261,8 @@ Status LossShape(ShapeScope& s) {
 std::vector<Gradient> LossGradient(const GradientScope& g) {
   const Output gradient = Call("PreventGradient", {g.y(1)},
                                {{"message", "the gradient of CTCLoss has no gradient of its own"}});
-  const Output per_sequence = Reshape(g.dy(0), g.Const(Tensor::Vector<int32_t>({1, -1, 1})));
-  return {gradient * per_sequence, Gradient(), Gradient(), Gradient()};
+  const Output loss_gradient = Reshape(g.dy(0), g.Const(Tensor::Vector<int32_t>({1, -1, 1})));
+  return {gradient * loss_gradient, Gradient(), Gradient(), Gradient()};
 }
 
 OpDef LossDef(const char* doc, const char* type) {

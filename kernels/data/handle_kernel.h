@@ -7,6 +7,8 @@
 // resource; on a server, only this node in one session (core/op/private_attrs.h).
 //
 // Threads: concurrent steps may call Compute of one kernel; they get the same resource.
+//
+// The other functions: helpers of the ops that return or take such a handle.
 #pragma once
 
 #include <memory>

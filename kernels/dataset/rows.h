@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies single rows out of tensors, and stacks tensors as rows. Thread-safe.
+// Copies single rows out of tensors, stacks elements to batches, and checks and joins batches.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -38,9 +38,10 @@ Status LoopCondShape(ShapeScope& s) {
 }
 
 // Returns the element type and shape that the output's handle carries, or null if they are not
-// known. For a resource these are those of the first input, because all inputs hold the same
-// handle. For a variant, the result is null unless all inputs have the same element type and shape.
-// In a loop, those of the loop-carried input may not be known yet.
+// known. For a resource, returns those of the first input, because all inputs hold the same handle.
+// For a variant, returns null unless all inputs have the same element type and shape. In a loop,
+// shape inference may not know the loop-carried input's element yet: then the result for a variant
+// is null.
 const ResourceHandle::Element* CommonElement(const ShapeScope& s) {
   const ResourceHandle::Element* const first = s.element(0);
   if (first == nullptr || s.attr<EdgeType>("T").dtype != DType::kVariant) return first;

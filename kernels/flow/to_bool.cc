@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ToBool: the conditions of If and While that are not of type bool.
+// ToBool: converts the conditions of If and While that are not of type bool.
 #include <string>
 #include <type_traits>
 #include <vector>

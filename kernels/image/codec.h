@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codecs: decode compressed images to pixels and encode pixels, by libpng, libjpeg-turbo and
-// giflib.
+// Codecs: decode PNG, JPEG, GIF and BMP images to pixels, and encode pixels as PNG and JPEG. They
+// use libpng, libjpeg-turbo and giflib.
 //
 // The data is untrusted: decoding any data returns pixels or InvalidArgument. It takes no more
 // memory than the pixels need, and there are at most kPixelsMax pixels (times channels and frames).

@@ -232,7 +232,7 @@ std::vector<Gradient> HsvGradient(const GradientScope& g) {
   const Output max = hsv[2], min = Call("Min", {g.x(), axis}, {{"keep_dims", true}});
   const Output range = max - min;
   const Output colored = number(Greater(range, ZerosLike(range)));
-  const Output safe = range + (1.0 - colored);  // avoids division by zero if all are equal
+  const Output safe_range = range + (1.0 - colored);  // avoids division by zero if all are equal
   const Output positive = number(Greater(max, ZerosLike(max)));
   const Output safe_max = max + (1.0 - positive);
   // Masks: one for the color that is the extremum, zero for the other colors.
@@ -253,8 +253,8 @@ std::vector<Gradient> HsvGradient(const GradientScope& g) {
     const Output sign = largest[last] - largest[next];
     const Output difference = largest[0] * (rgb[1] - rgb[2]) + largest[1] * (rgb[2] - rgb[0]) +
                               largest[2] * (rgb[0] - rgb[1]);
-    const Output hue =
-        (sign - difference / safe * (largest[c] - smallest[c])) / (safe * 6.0) * colored;
+    const Output hue = (sign - difference / safe_range * (largest[c] - smallest[c])) /
+                       (safe_range * 6.0) * colored;
     dx[c] = d[0] * hue + d[1] * saturation + d[2] * largest[c];
   }
   return {ConcatV2(dx, axis)};

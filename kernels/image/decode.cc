@@ -3,7 +3,7 @@
 // DecodePng, DecodeJpeg, DecodeGif, DecodeBmp, DecodeImage, DecodeAndCropJpeg, ExtractJpegShape.
 //
 // DecodePng, DecodeJpeg and DecodeGif decode all three formats: the data determines the format, and
-// the op determines only the shape of the output.
+// the op determines only the shape of the output. DecodeImage also decodes BMP.
 #include <algorithm>
 #include <cstdint>
 #include <string>

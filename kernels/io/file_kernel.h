@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FileKernel: the base of kernels that wait for files. It runs on Scheduler::files(), so that a
-// slow disk does not block the computing threads.
+// slow disk does not block the computing threads. Also functions that read the inputs of such
+// kernels.
 #pragma once
 
 #include <string>

@@ -85,7 +85,8 @@ class MatrixKernel : public MatrixKernelBase {
   }
 };
 
-// Checks a size in Outputs: InvalidArgument, with TensorFlow's text, unless the matrix is square.
+// For a kernel's Outputs. Returns InvalidArgument, with TensorFlow's text, unless the matrix is
+// square.
 Status CheckSquare(const MatrixSize& size);
 
 }  // namespace penstock

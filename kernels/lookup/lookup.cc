@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that use tables: LookupTableFind, Insert, Remove, Size, Export, Import, InitializeTable,
-// with ref edges and with resource handles.
+// The ops that use tables: LookupTableFind, Insert, Size, Export, Import, InitializeTable, with ref
+// edges and with resource handles; and LookupTableRemoveV2, with resource handles only.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/data/handle_kernel.h"

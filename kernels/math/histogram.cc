@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that count elements per bin: Bincount, DenseBincount, HistogramFixedWidth, Bucketize.
+// Bincount, DenseBincount, HistogramFixedWidth: count the elements in each bin; Bucketize: returns
+// the bin of each element.
 #include <algorithm>
 
 #include "core/op/registry.h"

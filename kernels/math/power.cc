@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops Square, Sqrt, Rsqrt, Reciprocal, their gradients, and Pow.
+// The ops Square, Sqrt, Rsqrt, Reciprocal (also as Inv) and Pow, and the gradient ops of Sqrt,
+// Rsqrt and Reciprocal.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"

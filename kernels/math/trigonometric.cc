@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops Sin, Cos, Tan and their inverses.
+// The ops Sin, Cos, Tan, their inverses, and Atan2.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests ParseExample and similar ops, DecodeCSV, DecodeJSONExample. Values and error texts are
-// those of TensorFlow 2.21 for the same calls.
+// Tests ParseExample and similar ops, DecodeCSV, DecodeJSONExample, SerializeTensor, ParseTensor.
+// Values and error texts are those of TensorFlow 2.21 for the same calls.
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>

@@ -267,7 +267,8 @@ const AttrDef kModeAttr = {"mode", OneOf{{"MIN_COMBINED", "MIN_FIRST", "SCALED"}
 const ExampleTensor kSomeNumbers = {{2, 3}, {-1, -0.3, 0, 0.2, 0.6, 2}};
 const ExampleTensor kSomeIntegers = {{2, 3}, {0, 1, 5, 17, 100, 127}};
 const std::vector<ExampleTensor> kMin = {{{}, {-1}}}, kMax = {{{}, {1.5}}};
-const std::vector<ExampleTensor> kMins = {{{3}, {-1, -2, 0}}}, kMaxs = {{{3}, {1, 2, 3}}};
+const std::vector<ExampleTensor> kSliceMinima = {{{3}, {-1, -2, 0}}},
+                                 kSliceMaxima = {{{3}, {1, 2, 3}}};
 
 }  // namespace
 
@@ -292,7 +293,7 @@ OP(QuantizeV2) {
       .gradient = NoGradient,
       .examples = {{.inputs = {{kSomeNumbers}, kMin, kMax}},
                    {.inputs = {{kSomeNumbers}, kMin, kMax}, .attrs = {{"mode", "MIN_FIRST"}}},
-                   {.inputs = {{kSomeNumbers}, kMins, kMaxs},
+                   {.inputs = {{kSomeNumbers}, kSliceMinima, kSliceMaxima},
                     .attrs = {{"mode", "SCALED"}, {"axis", 1}, {"round_mode", "HALF_TO_EVEN"}}}},
   };
 }
@@ -312,7 +313,7 @@ OP(Dequantize) {
       .examples = {{.inputs = {{kSomeIntegers}, kMin, kMax}},
                    {.inputs = {{kSomeIntegers}, kMin, kMax},
                     .attrs = {{"mode", "MIN_FIRST"}, {"dtype", DType::kFloat}}},
-                   {.inputs = {{kSomeIntegers}, kMins, kMaxs},
+                   {.inputs = {{kSomeIntegers}, kSliceMinima, kSliceMaxima},
                     .attrs = {{"mode", "SCALED"}, {"axis", 1}, {"dtype", DType::kFloat}}}},
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests Poisson, binomial, gamma and multinomial numbers. The expected numbers are those of
-// TensorFlow 2.21.
+// Tests Poisson, binomial, gamma and multinomial numbers, whose expected values are those of
+// TensorFlow 2.21; and NonDeterministicInts.
 #include "kernels/array/testing/golden.h"
 
 namespace penstock {

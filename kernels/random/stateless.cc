@@ -2,7 +2,8 @@
 //
 // Random numbers that are a function of an input `seed`: StatelessRandomUniform,
 // StatelessRandomNormal, StatelessTruncatedNormal, StatelessRandomUniformInt and -FullInt. Their V2
-// forms take a key and a counter made from such a seed.
+// forms take a key and a counter, which StatelessRandomGetKeyCounter makes from such a seed, and
+// the algorithm that StatelessRandomGetAlg returns.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"

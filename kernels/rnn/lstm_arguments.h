@@ -53,10 +53,10 @@ class FloatInputs {
 // Allocates outputs and gives access to them as floats, in the order of the outputs.
 class FloatOutputs {
  public:
-  // Allocates output i of shape `shape`, filled with zeros.
+  // Allocates the next output, of shape `shape`, filled with zeros.
   Status Add(KernelContext& ctx, const Shape& shape);
   float* operator[](int i) { return views_[i]; }
-  // Returns the outputs i to h, the results of a step.
+  // Returns the first seven outputs, i, cs, f, o, ci, co and h: the results of a step.
   LstmStep<float> states() {
     return {views_[0], views_[1], views_[2], views_[3], views_[4], views_[5], views_[6]};
   }

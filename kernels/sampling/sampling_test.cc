@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares candidates and counts with those of TensorFlow 2.21 for the same seeds.
+// Compares candidates, counts and accidental hits with those of TensorFlow 2.21 for the same seeds.
+// Also tests invalid arguments.
 #include <gtest/gtest.h>
 
 #include <fstream>

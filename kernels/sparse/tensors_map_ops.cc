@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AddSparseToTensorsMap, AddManySparseToTensorsMap, TakeManySparseFromTensorsMap: put sparse
-// tensors into a map, so that queues can hold their numbers, and take them out as a batch.
+// tensors into a map, so that queues can hold their handles (the numbers of their entries), and
+// take them out as a batch.
 #include <utility>
 
 #include "kernels/sparse/forms.h"

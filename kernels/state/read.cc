@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that read variables through resource handles: the full value, the shape, or some rows.
+// Ops that read variables through resource handles: the full value, the shape, or some rows; and
+// DisableCopyOnRead, which only checks that the variable exists.
 #include <algorithm>
 #include <limits>
 

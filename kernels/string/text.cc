@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StringLength, Substr, StringStrip, StringLower, StringUpper: substrings and properties of
+// StringLength, Substr, StringStrip, StringLower, StringUpper: the length, substrings and case of
 // strings.
 #include <unicode/locid.h>
 #include <unicode/unistr.h>

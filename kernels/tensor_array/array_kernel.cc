@@ -63,13 +63,13 @@ std::string UniqueStepName(const std::string& base) {
   return StrCat(base, "_", count.fetch_add(1, std::memory_order_relaxed));
 }
 
-ArgDef HandleArg(Generation generation, const char* name) {
-  if (generation == Generation::kReference) return {name, Ref("string")};
-  return {name, generation == Generation::kStrings ? "string" : "resource"};
+ArgDef HandleArg(OpGeneration generation, const char* name) {
+  if (generation == OpGeneration::kReference) return {name, Ref("string")};
+  return {name, generation == OpGeneration::kStrings ? "string" : "resource"};
 }
 
-PartialShape HandleShape(Generation generation) {
-  return generation == Generation::kResource ? PartialShape::Scalar() : PartialShape({2});
+PartialShape HandleShape(OpGeneration generation) {
+  return generation == OpGeneration::kResource ? PartialShape::Scalar() : PartialShape({2});
 }
 
 }  // namespace penstock

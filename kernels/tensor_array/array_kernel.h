@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the ops on tensor arrays. A handle to an array has three forms: a resource (V3), two
-// strings that name it (V2), and a reference to a variable that holds these strings (V1).
+// Shared by the ops on tensor arrays and on stacks: their handles. A handle to an array has three
+// forms: a resource (V3), two strings that name it (V2), and a reference to a variable that holds
+// these strings (V1). A handle to a stack has the first form (StackV2) or the last one (Stack).
 #pragma once
 
 #include <memory>
@@ -39,9 +40,9 @@ std::string UniqueStepName(const std::string& base);
 
 // The three generations of ops. They differ in the type of the handle, and in the name and type of
 // its argument.
-enum class Generation { kReference, kStrings, kResource };
-ArgDef HandleArg(Generation generation, const char* name = "handle");
+enum class OpGeneration { kReference, kStrings, kResource };
+ArgDef HandleArg(OpGeneration generation, const char* name = "handle");
 // For shape functions: returns the shape of a handle.
-PartialShape HandleShape(Generation generation);
+PartialShape HandleShape(OpGeneration generation);
 
 }  // namespace penstock

@@ -100,23 +100,24 @@ class TensorArrayCloseKernel final : public Kernel {
   }
 };
 
-std::vector<ArgDef> HandleAndFlow(Generation generation, const char* handle) {
+std::vector<ArgDef> HandleAndFlow(OpGeneration generation, const char* handle) {
   std::vector<ArgDef> args = {HandleArg(generation, handle)};
-  if (generation == Generation::kResource) {
+  if (generation == OpGeneration::kResource) {
     args.push_back({handle == string_view("handle") ? "flow" : "flow_out", "float"});
   }
   return args;
 }
 
 // Sets the shape of the handle; if it is a resource, also its element and the shape of the flow.
-void SetHandleShape(ShapeScope& s, Generation generation, const ResourceHandle::Element& element) {
+void SetHandleShape(ShapeScope& s, OpGeneration generation,
+                    const ResourceHandle::Element& element) {
   s.set_output(0, HandleShape(generation));
-  if (generation != Generation::kResource) return;
+  if (generation != OpGeneration::kResource) return;
   s.set_output_element(0, element);
   s.set_output(1, PartialShape::Scalar());
 }
 
-OpDef TensorArrayOp(Generation generation) {
+OpDef TensorArrayOp(OpGeneration generation) {
   OpDef op = {.doc =
                   "Makes an array of `size` tensors of type dtype for this step. Each element may "
                   "be written once.",
@@ -137,16 +138,17 @@ OpDef TensorArrayOp(Generation generation) {
               .gradient = NoGradient,
               .examples = {{.inputs = {{{.shape = {}, .values = {2}}}}}},
               .stateful = true};
-  if (generation == Generation::kResource) {
+  if (generation == OpGeneration::kResource) {
     op.attrs.push_back({"identical_element_shapes", false});
   }
   return op;
 }
 
-OpDef TensorArrayGradOp(Generation generation) {
+OpDef TensorArrayGradOp(OpGeneration generation) {
   // In the first generation, this op takes the two strings themselves, as in the second generation,
   // instead of a reference to them.
-  const Generation taken = generation == Generation::kReference ? Generation::kStrings : generation;
+  const OpGeneration taken =
+      generation == OpGeneration::kReference ? OpGeneration::kStrings : generation;
   return {.doc =
               "Returns the array of gradients of an array: it holds the gradients of the array's "
               "elements. The first call makes it. `source` distinguishes several gradients of one "
@@ -166,13 +168,13 @@ OpDef TensorArrayGradOp(Generation generation) {
 }
 
 OpDef TensorArrayGradWithShapeOp() {
-  OpDef op = TensorArrayGradOp(Generation::kResource);
+  OpDef op = TensorArrayGradOp(OpGeneration::kResource);
   op.doc = "The same as TensorArrayGradV3, with added leading dimensions of each element.";
   op.inputs.push_back({"shape_to_prepend", "int32"});
   return op;
 }
 
-OpDef TensorArraySizeOp(Generation generation) {
+OpDef TensorArraySizeOp(OpGeneration generation) {
   return {.doc = "Returns the number of elements of an array.",
           .inputs = {HandleArg(generation), {"flow_in", "float"}},
           .outputs = {{"size", "int32"}},
@@ -184,7 +186,7 @@ OpDef TensorArraySizeOp(Generation generation) {
           .stateful = true};
 }
 
-OpDef TensorArrayCloseOp(Generation generation) {
+OpDef TensorArrayCloseOp(OpGeneration generation) {
   return {.doc = "Deletes an array and its elements.",
           .inputs = {HandleArg(generation)},
           .shape = NoOutputs,
@@ -192,19 +194,19 @@ OpDef TensorArrayCloseOp(Generation generation) {
           .stateful = true};
 }
 
-OP(TensorArray) { return TensorArrayOp(Generation::kReference); }
-OP(TensorArrayV2) { return TensorArrayOp(Generation::kStrings); }
-OP(TensorArrayV3) { return TensorArrayOp(Generation::kResource); }
-OP(TensorArrayGrad) { return TensorArrayGradOp(Generation::kReference); }
-OP(TensorArrayGradV2) { return TensorArrayGradOp(Generation::kStrings); }
-OP(TensorArrayGradV3) { return TensorArrayGradOp(Generation::kResource); }
+OP(TensorArray) { return TensorArrayOp(OpGeneration::kReference); }
+OP(TensorArrayV2) { return TensorArrayOp(OpGeneration::kStrings); }
+OP(TensorArrayV3) { return TensorArrayOp(OpGeneration::kResource); }
+OP(TensorArrayGrad) { return TensorArrayGradOp(OpGeneration::kReference); }
+OP(TensorArrayGradV2) { return TensorArrayGradOp(OpGeneration::kStrings); }
+OP(TensorArrayGradV3) { return TensorArrayGradOp(OpGeneration::kResource); }
 OP(TensorArrayGradWithShape) { return TensorArrayGradWithShapeOp(); }
-OP(TensorArraySize) { return TensorArraySizeOp(Generation::kReference); }
-OP(TensorArraySizeV2) { return TensorArraySizeOp(Generation::kStrings); }
-OP(TensorArraySizeV3) { return TensorArraySizeOp(Generation::kResource); }
-OP(TensorArrayClose) { return TensorArrayCloseOp(Generation::kReference); }
-OP(TensorArrayCloseV2) { return TensorArrayCloseOp(Generation::kStrings); }
-OP(TensorArrayCloseV3) { return TensorArrayCloseOp(Generation::kResource); }
+OP(TensorArraySize) { return TensorArraySizeOp(OpGeneration::kReference); }
+OP(TensorArraySizeV2) { return TensorArraySizeOp(OpGeneration::kStrings); }
+OP(TensorArraySizeV3) { return TensorArraySizeOp(OpGeneration::kResource); }
+OP(TensorArrayClose) { return TensorArrayCloseOp(OpGeneration::kReference); }
+OP(TensorArrayCloseV2) { return TensorArrayCloseOp(OpGeneration::kStrings); }
+OP(TensorArrayCloseV3) { return TensorArrayCloseOp(OpGeneration::kResource); }
 KERNEL_ANY_TYPE(TensorArray, TensorArrayKernel);
 KERNEL_ANY_TYPE(TensorArrayV2, TensorArrayKernel);
 KERNEL_ANY_TYPE(TensorArrayV3, TensorArrayKernel);

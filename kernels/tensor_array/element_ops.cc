@@ -51,11 +51,11 @@ std::string SourceOf(const GradientScope& g, Output dy) {
 // differentiated op.
 class Family {
  public:
-  Family(const GradientScope& g, Generation generation)
+  Family(const GradientScope& g, OpGeneration generation)
       : g_(g),
-        suffix_(generation == Generation::kReference ? ""
-                : generation == Generation::kStrings ? "V2"
-                                                     : "V3") {}
+        suffix_(generation == OpGeneration::kReference ? ""
+                : generation == OpGeneration::kStrings ? "V2"
+                                                       : "V3") {}
 
   // Returns the array of gradients. It is created after the op that outputs `flow`.
   Output GradientArray(Output flow, Output dy) const {
@@ -79,7 +79,7 @@ PartialShape ElementShape(Output value) {
 // Returns the gradients of a write's value and flow. The gradient of the value is read from the
 // array of gradients, after the gradients of all reads have been written to it: dy is the flow of
 // those writes.
-std::vector<Gradient> WriteGradient(const GradientScope& g, Generation generation) {
+std::vector<Gradient> WriteGradient(const GradientScope& g, OpGeneration generation) {
   const Family ops(g, generation);
   const Output array = ops.GradientArray(g.dy(), g.dy());
   return {{}, {}, Call(ops.Op("Read"), {array, g.x(1), g.dy()}, DTypeAttr(g.x(2))), g.dy()};
@@ -88,21 +88,21 @@ std::vector<Gradient> WriteGradient(const GradientScope& g, Generation generatio
 // Returns the gradient for the flow input of a read: the flow of a write of dy to the array of
 // gradients. That array must be made after the last forward write, so it depends on the flow that
 // is input 2 of the read.
-std::vector<Gradient> ReadGradient(const GradientScope& g, Generation generation) {
+std::vector<Gradient> ReadGradient(const GradientScope& g, OpGeneration generation) {
   const Family ops(g, generation);
   const Output dy = g.dy();
   const Output array = ops.GradientArray(g.x(2), dy);
   return {{}, {}, Call(ops.Op("Write"), {array, g.x(1), dy, g.x(2)})};
 }
 
-std::vector<Gradient> GatherGradient(const GradientScope& g, Generation generation) {
+std::vector<Gradient> GatherGradient(const GradientScope& g, OpGeneration generation) {
   const Family ops(g, generation);
   const Output dy = g.dy();
   const Output array = ops.GradientArray(g.x(2), dy);
   return {{}, {}, Call(ops.Op("Scatter"), {array, g.x(1), dy, g.x(2)})};
 }
 
-std::vector<Gradient> ScatterGradient(const GradientScope& g, Generation generation) {
+std::vector<Gradient> ScatterGradient(const GradientScope& g, OpGeneration generation) {
   const Family ops(g, generation);
   const Output array = ops.GradientArray(g.dy(), g.dy());
   Attrs attrs = DTypeAttr(g.x(2));
@@ -110,14 +110,14 @@ std::vector<Gradient> ScatterGradient(const GradientScope& g, Generation generat
   return {{}, {}, Call(ops.Op("Gather"), {array, g.x(1), g.dy()}, std::move(attrs)), g.dy()};
 }
 
-std::vector<Gradient> PackGradient(const GradientScope& g, Generation generation) {
+std::vector<Gradient> PackGradient(const GradientScope& g, OpGeneration generation) {
   const Family ops(g, generation);
   const Output dy = g.dy();
   const Output array = ops.GradientArray(g.x(1), dy);
   return {{}, Call(ops.Op("Unpack"), {array, dy, g.x(1)})};
 }
 
-std::vector<Gradient> UnpackGradient(const GradientScope& g, Generation generation) {
+std::vector<Gradient> UnpackGradient(const GradientScope& g, OpGeneration generation) {
   const Family ops(g, generation);
   const Output array = ops.GradientArray(g.dy(), g.dy());
   Attrs attrs = DTypeAttr(g.x(1));
@@ -125,14 +125,14 @@ std::vector<Gradient> UnpackGradient(const GradientScope& g, Generation generati
   return {{}, Call(ops.Op("Pack"), {array, g.dy()}, std::move(attrs)), g.dy()};
 }
 
-std::vector<Gradient> ConcatGradient(const GradientScope& g, Generation generation) {
+std::vector<Gradient> ConcatGradient(const GradientScope& g, OpGeneration generation) {
   const Family ops(g, generation);
   const Output dy = g.dy();
   const Output array = ops.GradientArray(g.x(1), dy);
   return {{}, Call(ops.Op("Split"), {array, dy, g.y(1), g.x(1)})};
 }
 
-std::vector<Gradient> SplitGradient(const GradientScope& g, Generation generation) {
+std::vector<Gradient> SplitGradient(const GradientScope& g, OpGeneration generation) {
   const Family ops(g, generation);
   const Output array = ops.GradientArray(g.dy(), g.dy());
   Attrs attrs = DTypeAttr(g.x(1));
@@ -206,10 +206,10 @@ Status SplitShape(ShapeScope& s) {
   return ScalarShape(s);
 }
 
-using FamilyGradient = std::vector<Gradient> (*)(const GradientScope&, Generation);
+using FamilyGradient = std::vector<Gradient> (*)(const GradientScope&, OpGeneration);
 
 // Defines an op of one generation: its handle, then `inputs`, then the flow.
-OpDef ElementOp(Generation generation, std::string doc, std::vector<ArgDef> inputs,
+OpDef ElementOp(OpGeneration generation, std::string doc, std::vector<ArgDef> inputs,
                 std::vector<ArgDef> outputs, ShapeFn shape, FamilyGradient gradient) {
   OpDef op = {.doc = std::move(doc),
               .inputs = {HandleArg(generation)},
@@ -223,39 +223,39 @@ OpDef ElementOp(Generation generation, std::string doc, std::vector<ArgDef> inpu
   return op;
 }
 
-OpDef WriteOp(Generation generation) {
+OpDef WriteOp(OpGeneration generation) {
   return ElementOp(generation, "Writes one element, which must not have been written before.",
                    {{"index", "int32"}, {"value", "T"}}, {{"flow_out", "float"}}, WriteShape,
                    WriteGradient);
 }
-OpDef ReadOp(Generation generation) {
+OpDef ReadOp(OpGeneration generation) {
   return ElementOp(generation, "Reads one element.", {{"index", "int32"}}, {{"value", "dtype"}},
                    ReadShape, ReadGradient);
 }
-OpDef GatherOp(Generation generation) {
+OpDef GatherOp(OpGeneration generation) {
   OpDef op =
       ElementOp(generation, "Reads elements of equal shapes, and stacks them into one tensor.",
                 {{"indices", "int32"}}, {{"value", "dtype"}}, GatherShape, GatherGradient);
   op.attrs = {{"element_shape", PartialShape()}};
   return op;
 }
-OpDef ScatterOp(Generation generation) {
+OpDef ScatterOp(OpGeneration generation) {
   return ElementOp(generation,
                    "Writes the slices of a tensor along dimension 0 to the given elements.",
                    {{"indices", "int32"}, {"value", "T"}}, {{"flow_out", "float"}}, ScatterShape,
                    ScatterGradient);
 }
-OpDef PackOp(Generation generation) {
+OpDef PackOp(OpGeneration generation) {
   OpDef op = ElementOp(generation, "Reads all elements, and stacks them into one tensor.", {},
                        {{"value", "dtype"}}, GatherShape, PackGradient);
   op.attrs = {{"element_shape", PartialShape()}};
   return op;
 }
-OpDef UnpackOp(Generation generation) {
+OpDef UnpackOp(OpGeneration generation) {
   return ElementOp(generation, "Writes all elements: the slices of a tensor along dimension 0.",
                    {{"value", "T"}}, {{"flow_out", "float"}}, ScatterShape, UnpackGradient);
 }
-OpDef ConcatOp(Generation generation) {
+OpDef ConcatOp(OpGeneration generation) {
   OpDef op = ElementOp(generation,
                        "Reads all elements, concatenates them along dimension 0, and returns their "
                        "lengths along it.",
@@ -263,18 +263,18 @@ OpDef ConcatOp(Generation generation) {
   op.attrs = {{"element_shape_except0", PartialShape()}};
   return op;
 }
-OpDef SplitOp(Generation generation) {
+OpDef SplitOp(OpGeneration generation) {
   return ElementOp(
       generation, "Splits a tensor along dimension 0, and writes the pieces as elements.",
       {{"value", "T"}, {"lengths", "int64"}}, {{"flow_out", "float"}}, SplitShape, SplitGradient);
 }
 
-#define PENSTOCK_GENERATIONS(Kind)                                      \
-  OP(TensorArray##Kind) { return Kind##Op(Generation::kReference); }    \
-  OP(TensorArray##Kind##V2) { return Kind##Op(Generation::kStrings); }  \
-  OP(TensorArray##Kind##V3) { return Kind##Op(Generation::kResource); } \
-  KERNEL_ANY_TYPE(TensorArray##Kind, TensorArray##Kind##Kernel);        \
-  KERNEL_ANY_TYPE(TensorArray##Kind##V2, TensorArray##Kind##Kernel);    \
+#define PENSTOCK_GENERATIONS(Kind)                                        \
+  OP(TensorArray##Kind) { return Kind##Op(OpGeneration::kReference); }    \
+  OP(TensorArray##Kind##V2) { return Kind##Op(OpGeneration::kStrings); }  \
+  OP(TensorArray##Kind##V3) { return Kind##Op(OpGeneration::kResource); } \
+  KERNEL_ANY_TYPE(TensorArray##Kind, TensorArray##Kind##Kernel);          \
+  KERNEL_ANY_TYPE(TensorArray##Kind##V2, TensorArray##Kind##Kernel);      \
   KERNEL_ANY_TYPE(TensorArray##Kind##V3, TensorArray##Kind##Kernel)
 
 PENSTOCK_GENERATIONS(Write);
@@ -285,8 +285,8 @@ PENSTOCK_GENERATIONS(Concat);
 PENSTOCK_GENERATIONS(Split);
 // Only the first generation has this op and TensorArrayUnpack. Later generations use Gather and
 // Scatter.
-OP(TensorArrayPack) { return PackOp(Generation::kReference); }
-OP(TensorArrayUnpack) { return UnpackOp(Generation::kReference); }
+OP(TensorArrayPack) { return PackOp(OpGeneration::kReference); }
+OP(TensorArrayUnpack) { return UnpackOp(OpGeneration::kReference); }
 KERNEL_ANY_TYPE(TensorArrayPack, TensorArrayGatherKernel);
 KERNEL_ANY_TYPE(TensorArrayUnpack, TensorArrayScatterKernel);
 

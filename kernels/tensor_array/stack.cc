@@ -155,7 +155,7 @@ class StackCloseKernel final : public Kernel {
   }
 };
 
-OpDef NewStackOp(Generation generation) {
+OpDef NewStackOp(OpGeneration generation) {
   OpDef op = {.doc = "Makes an empty stack of tensors of type elem_type.",
               .outputs = {HandleArg(generation)},
               .types = {{"elem_type", kAnyType}},
@@ -168,14 +168,14 @@ OpDef NewStackOp(Generation generation) {
               .gradient = NoGradient,
               .stateful = true,
               .stack = StackOp::kMake};
-  if (generation == Generation::kResource) {
+  if (generation == OpGeneration::kResource) {
     op.inputs = {{"max_size", "int32"}};
     op.examples = {{.inputs = {{{.shape = {}, .values = {-1}}}}}};
   }
   return op;
 }
 
-OpDef StackPushOp(Generation generation) {
+OpDef StackPushOp(OpGeneration generation) {
   return {.doc = "Pushes a tensor onto a stack, and returns it.",
           .inputs = {HandleArg(generation), {"elem", "T"}},
           .outputs = {{"output", "T"}},
@@ -190,7 +190,7 @@ OpDef StackPushOp(Generation generation) {
           .stack = StackOp::kPush};
 }
 
-OpDef StackPopOp(Generation generation) {
+OpDef StackPopOp(OpGeneration generation) {
   return {.doc = "Pops the top element of a stack.",
           .inputs = {HandleArg(generation)},
           .outputs = {{"elem", "elem_type"}},
@@ -206,7 +206,7 @@ OpDef StackPopOp(Generation generation) {
           .stack = StackOp::kPop};
 }
 
-OpDef StackCloseOp(Generation generation) {
+OpDef StackCloseOp(OpGeneration generation) {
   return {.doc = "Deletes a stack and its elements.",
           .inputs = {HandleArg(generation)},
           .shape = NoOutputs,
@@ -214,14 +214,14 @@ OpDef StackCloseOp(Generation generation) {
           .stateful = true};
 }
 
-OP(Stack) { return NewStackOp(Generation::kReference); }
-OP(StackV2) { return NewStackOp(Generation::kResource); }
-OP(StackPush) { return StackPushOp(Generation::kReference); }
-OP(StackPushV2) { return StackPushOp(Generation::kResource); }
-OP(StackPop) { return StackPopOp(Generation::kReference); }
-OP(StackPopV2) { return StackPopOp(Generation::kResource); }
-OP(StackClose) { return StackCloseOp(Generation::kReference); }
-OP(StackCloseV2) { return StackCloseOp(Generation::kResource); }
+OP(Stack) { return NewStackOp(OpGeneration::kReference); }
+OP(StackV2) { return NewStackOp(OpGeneration::kResource); }
+OP(StackPush) { return StackPushOp(OpGeneration::kReference); }
+OP(StackPushV2) { return StackPushOp(OpGeneration::kResource); }
+OP(StackPop) { return StackPopOp(OpGeneration::kReference); }
+OP(StackPopV2) { return StackPopOp(OpGeneration::kResource); }
+OP(StackClose) { return StackCloseOp(OpGeneration::kReference); }
+OP(StackCloseV2) { return StackCloseOp(OpGeneration::kResource); }
 KERNEL_ANY_TYPE(Stack, StackKernel);
 KERNEL_ANY_TYPE(StackV2, StackKernel);
 KERNEL_ANY_TYPE(StackPush, StackPushKernel);

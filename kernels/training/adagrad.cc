@@ -49,7 +49,7 @@ struct AdagradDARule {
     var = -lr * Shrink(sum, steps, l1) / (l2 + std::sqrt(squares));
   }
 
-  C lr, l1, steps, l2;  // `l2` is multiplied by the number of steps
+  C lr, l1, steps, l2;  // `l2`: the op's l2 * global_step * lr
 };
 UPDATE(AdagradDA, AdagradDARule,
        "Adagrad with dual averaging: computes var from the sums of the gradients and of "

@@ -166,7 +166,7 @@ Status Hang(const std::string& kind, const std::string& target, const std::strin
     const Outputs second = client::Lock(program, {mutex}, {});
     const Output waits = client::Unlock(program, second, {});
     std::thread holder([&] { (void)session->Execute(unlocked); });
-    // Waits until the other step holds the lock.
+    // Gives the other step a second to take the lock.
     std::this_thread::sleep_for(std::chrono::seconds(1));
     const Status status = begin(waits);
     holder.join();

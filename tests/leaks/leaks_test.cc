@@ -122,7 +122,7 @@ class LeaksCluster {
     CHECK_OK(session.status());
     return *std::move(session);
   }
-  // What the processes hold that are never killed, by their names.
+  // Returns the resources of the processes that are never killed, keyed by their names.
   std::map<std::string, Held> HeldNow() const {
     return {{"client", Held::By(getpid())},
             {"ps", Held::By(ps_->pid())},

@@ -34,7 +34,7 @@ constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
 // The interval at which replicas are compared during the training.
 constexpr int64_t kCompareEveryMs = 2;
-constexpr int kLooksPerHealth = 50;
+constexpr int kComparisonsPerHealthCheck = 50;
 constexpr int kMissesMax = 3;  // heartbeats
 
 class Simulation {
@@ -110,7 +110,7 @@ class Simulation {
   SimTrainingOptions training_;
   ReplicaCheck replica_checks_[kPs];
   int64_t power_off_until_ns_ = 0, last_fault_ns_ = 0;
-  int num_looks_ = 0;
+  int num_comparisons_ = 0;
   bool faults_done_ = false, done_ = false;
   SimRunResult result_;
 };
@@ -325,7 +325,7 @@ void Simulation::CheckCheckpoints() {
 
 void Simulation::CompareReplicas() {
   if (done_) return;
-  if (++num_looks_ % kLooksPerHealth == 0) CheckHealth();
+  if (++num_comparisons_ % kComparisonsPerHealthCheck == 0) CheckHealth();
   for (int ps = 0; ps < kPs; ++ps) {
     const std::string wrong =
         replica_checks_[ps].Check(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
@@ -341,8 +341,8 @@ void Simulation::CompareReplicas() {
 // Checks that the followers have a step that the client has just seen acknowledged.
 void Simulation::CheckAcknowledged() {
   for (int ps = 0; ps < kPs; ++ps) {
-    const std::string wrong = replica_checks_[ps].CheckStep(
-        At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")), seen_.step);
+    const std::string wrong = replica_checks_[ps].CheckStep(At(StrCat("ps-", ps)),
+                                                            At(StrCat("ps-", ps, "b")), seen_.step);
     if (!wrong.empty() && result_.violations.empty()) Violation(wrong);
   }
 }

@@ -19,6 +19,7 @@ EXEMPT = {
     "client/started_step.h": {"get"},
     "client/summary/summary_hook.h": {"ExtraFetches"},
     "client/sync/bounded_staleness.h": {"ExtraFetches"},
+    "client/chief_hook.h": {"ExtraFetches"},
     # CollectiveReplicas::Average calls BeginUpdate, and has the line of its caller.
     "client/elastic_group.h": {"BeginUpdate", "ExtraFetches"},
     "client/embedding/table_view.h": {"LookupSparse"},  # called by EmbeddingLookupSparse

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SharingOf: returns whether an output of a node has memory of its own, or uses the memory of an
-// input, a variable or a constant.
+// input, a variable or a constant. Updates: returns whether a node changes a variable or other
+// state.
 #pragma once
 
 #include "core/graph/graph.h"

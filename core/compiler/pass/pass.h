@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pass: one named step of the compiler; PassContext: everything that a pass reads and changes.
-// compile.cc holds the table of passes, in the order in which they run.
+// core/compiler/compile.cc holds the table of passes, in the order in which they run.
 #pragma once
 
 #include <optional>

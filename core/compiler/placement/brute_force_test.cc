@@ -86,8 +86,8 @@ struct SmallGraph : TestProgram {
                                [&](const auto& pair) { return at(pair.first) == at(pair.second); });
   }
 
-  // Returns, by node, whether a node of its group names a job.
-  std::vector<bool> NamesJob(const std::vector<Node*>& nodes) const {
+  // Returns, by node, whether any node that must share its device names a job.
+  std::vector<bool> GroupNamesJob(const std::vector<Node*>& nodes) const {
     std::vector<bool> names;
     for (const Node* node : nodes) {
       names.push_back(DeviceName::Parse(node->requested_device())->job.has_value());
@@ -110,7 +110,7 @@ struct SmallGraph : TestProgram {
 // Calls attempt(device by node) for every placement that the definition allows.
 template <class F>
 void ForEachPlacement(const SmallGraph& w, const std::vector<Node*>& nodes, F attempt) {
-  const std::vector<bool> names_job = w.NamesJob(nodes);
+  const std::vector<bool> names_job = w.GroupNamesJob(nodes);
   std::vector<std::vector<int>> may(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (size_t d = 0; d < w.devices.size(); ++d) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PlacedProblem: the problem (problem.h) of a graph whose nodes have devices already: each node is
-// a group of its own with one candidate. Passes after "place" predict steps with it.
+// a group of its own with one candidate. Passes after "place" predict steps, and the bytes of
+// outputs on each device, with it.
 #pragma once
 
 #include <vector>

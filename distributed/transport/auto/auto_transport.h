@@ -2,7 +2,7 @@
 //
 // AutoTransport: combines several transports, and uses the fastest one that reaches a producer. It
 // chooses the transport for a producer when a step first needs that producer, and logs the choice
-// once. Thread-safe, as every Transport is (transport.h).
+// once. Thread-safe, as every Transport is (distributed/transport/transport.h).
 #pragma once
 
 #include <functional>

@@ -88,7 +88,7 @@ void TransportLoop::PassTurn() {
 
 bool TransportLoop::BeginPolling() {
   if (turn_.exchange(true, std::memory_order_acquire)) return false;
-  for (const auto& [id, end] : ends_) end->WakeUp();
+  for (const auto& [id, end] : ends_) end->StopWakeUps();
   return true;
 }
 
@@ -97,7 +97,7 @@ void TransportLoop::PollOnce() {
 }
 
 void TransportLoop::EndPolling() {
-  for (const auto& [id, end] : ends_) end->FallAsleep();
+  for (const auto& [id, end] : ends_) end->AskForWakeUps();
   const bool more = AnyHasMore();
   PassTurn();
   if (more) eventfd_write(wake_.get(), 1);
@@ -146,13 +146,13 @@ bool TransportLoop::AnyHasMore() {
 }
 
 void TransportLoop::Sleep() {
-  for (const auto& [id, end] : ends_) end->FallAsleep();
+  for (const auto& [id, end] : ends_) end->AskForWakeUps();
   if (AnyHasMore()) {
     Poll(0);
   } else {
     Poll(kTickMillis, /*passes_turn=*/true);
   }
-  for (const auto& [id, end] : ends_) end->WakeUp();
+  for (const auto& [id, end] : ends_) end->StopWakeUps();
 }
 
 void TransportLoop::Poll(int timeout_ms, bool passes_turn) {

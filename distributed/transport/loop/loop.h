@@ -5,8 +5,8 @@
 // peer has gone.
 //
 // After work the thread spins for at most kSpin, if spinning has recently found work
-// (core/base/spin.h). Then it makes the ends raise their sleep flags, and sleeps until the
-// descriptor of one of them is readable.
+// (core/base/spin.h). Then it makes the ends ask for wake-ups, and sleeps until the descriptor
+// of one of them is readable.
 //
 // While it sleeps, another thread that waits for a tensor may poll in its place (Poller); no thread
 // then has to be woken when the tensor comes. Only one thread has the turn at any time, and only
@@ -37,8 +37,8 @@ class TransportLoop final : public Poller {
   static constexpr auto kSpin = std::chrono::microseconds(50);
 
   // One end of a connection. One thread at a time calls these methods, without locks: the loop's
-  // thread, or a thread that polls in its place, which calls only Advance, HasMore, FallAsleep and
-  // WakeUp.
+  // thread, or a thread that polls in its place, which calls only Advance, HasMore, AskForWakeUps
+  // and StopWakeUps.
   class End {
    public:
     virtual ~End() = default;
@@ -47,11 +47,11 @@ class TransportLoop final : public Poller {
     virtual bool Advance() = 0;
     // Returns whether there is pending work.
     virtual bool HasMore() = 0;
-    // Raises the flag that tells the other end that this one sleeps. The loop then calls HasMore
-    // once more before it sleeps.
-    virtual void FallAsleep() = 0;
-    // Lowers the flag that FallAsleep raised.
-    virtual void WakeUp() = 0;
+    // From now on the other end, or the network device, must make fd() readable when there is work.
+    // The loop calls HasMore once more afterwards, before it waits for fd().
+    virtual void AskForWakeUps() = 0;
+    // Takes back what AskForWakeUps asked for, because a thread polls this end again.
+    virtual void StopWakeUps() = 0;
     // Called when there are messages, when the other end has gone, or when this end has shut down
     // the socket. Returns false if the connection has ended: Close follows.
     virtual bool Receive() = 0;

@@ -37,8 +37,8 @@ class TestEnd final : public TransportLoop::End {
     return true;
   }
   bool HasMore() override { return taken_ != given_; }
-  void FallAsleep() override { asleep_ = true; }
-  void WakeUp() override { asleep_ = false; }
+  void AskForWakeUps() override { asleep_ = true; }
+  void StopWakeUps() override { asleep_ = false; }
   bool Receive() override {
     eventfd_t ignored = 0;
     return eventfd_read(fd_.get(), &ignored) == 0;

@@ -2,7 +2,8 @@
 //
 // Subscriptions: the state of a consumer's stream apart from its connection: the subscribed
 // steps, the commands that have not been written, and the callbacks that wait for the stream to
-// open.
+// open. DescribeLost and ReportLost: the errors with which the steps and callbacks of a lost stream
+// end.
 //
 // Not thread-safe: the stream's lock guards it. The methods that end a subscription or a wait
 // return callbacks; the stream calls them after releasing its lock.

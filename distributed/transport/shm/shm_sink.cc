@@ -231,12 +231,12 @@ bool ShmSink::HasMore() {
   return writer_ != nullptr && !broken_ && (!subscribed_.empty() || commands_->HasMore());
 }
 
-void ShmSink::FallAsleep() {
+void ShmSink::AskForWakeUps() {
   MutexLock lock(mu_);
   if (writer_ != nullptr) segment_->state().producer_sleeps.Raise();
 }
 
-void ShmSink::WakeUp() {
+void ShmSink::StopWakeUps() {
   MutexLock lock(mu_);
   if (writer_ != nullptr) segment_->state().producer_sleeps.Lower();
 }

@@ -47,8 +47,8 @@ class ShmSink final : public TensorSink,
   int fd() const override { return fd_; }
   bool Advance() override;
   bool HasMore() override;
-  void FallAsleep() override;
-  void WakeUp() override;
+  void AskForWakeUps() override;
+  void StopWakeUps() override;
   bool Receive() override;
   bool Tick(int64_t now_ns) override;
   void Close() override;

@@ -122,11 +122,11 @@ bool ShmStream::HasMore() {
   return reader_ != nullptr && broken_.ok() && reader_->ring().HasMore();
 }
 
-void ShmStream::FallAsleep() {
+void ShmStream::AskForWakeUps() {
   if (reader_ != nullptr) segment_->state().consumer_sleeps.Raise();
 }
 
-void ShmStream::WakeUp() {
+void ShmStream::StopWakeUps() {
   if (reader_ != nullptr) segment_->state().consumer_sleeps.Lower();
 }
 

@@ -21,11 +21,11 @@ class VerbsEnd : public TransportLoop::End {
     MutexLock lock(mu_);
     return pair_ != nullptr && (polled_ || pair_->HasEvents());
   }
-  void FallAsleep() override {
+  void AskForWakeUps() override {
     MutexLock lock(mu_);
     if (pair_ != nullptr) pair_->Arm();
   }
-  void WakeUp() override {}
+  void StopWakeUps() override {}
   bool Receive() override {
     MutexLock lock(mu_);
     if (pair_ != nullptr) pair_->TakeEvents();
