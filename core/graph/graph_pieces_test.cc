@@ -40,7 +40,7 @@ Graph LargeGraph() {
                          .op = "AddN",
                          .inputs = {{a, 0}, {b, 0}},
                          .control_inputs = {a},
-                         .attrs = {{"N", int64_t{2}}}})
+                         .attrs = {{"N", int64_t{2}}, {"T", DType::kFloat}}})
                .status());
   return graph;
 }
