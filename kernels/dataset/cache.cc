@@ -165,7 +165,8 @@ OP(CacheDataset) {
           "Keeps the elements of the first complete iteration for later iterations: in memory if "
           "filename is empty, else in the file FILENAME.cache. Only one iterator at a time writes "
           "the file; FILENAME.lockfile names its process meanwhile, and is taken over if that "
-          "process of the same machine has been killed. If the iterator ends early, the file is dropped.",
+          "process of the same machine has been killed. If the iterator ends early, the file is "
+          "dropped.",
       .inputs = {{"input_dataset", "variant"}, {"filename", "string"}},
       .acts_outside = true};
 }
