@@ -19,11 +19,11 @@ constexpr int64_t kExpansionMax = 32;
 constexpr int64_t kMemoryMin = 1 << 20;
 
 // Extends the checksum with a length: in the checksum, lengths have eight bytes.
-uint32_t ExtendWithLength(uint32_t crc, uint64_t length) {
+uint32_t ExtendWithLength64(uint32_t crc, uint64_t length) {
   return ExtendCrc32c(crc, {reinterpret_cast<const char*>(&length), sizeof length});
 }
 
-StatusOr<std::string> Serialize(const Variant& variant) {
+StatusOr<std::string> SerializeVariant(const Variant& variant) {
   tensorflow::TensorProto proto;
   RETURN_IF_ERROR(TensorToProto(Tensor::Scalar(variant), &proto));
   std::string bytes;
@@ -33,7 +33,7 @@ StatusOr<std::string> Serialize(const Variant& variant) {
   return bytes;
 }
 
-StatusOr<Variant> Parse(string_view bytes) {
+StatusOr<Variant> ParseVariant(string_view bytes) {
   tensorflow::TensorProto proto;
   proto.set_dtype(tensorflow::DT_VARIANT);
   proto.mutable_tensor_shape();  // a scalar
@@ -47,7 +47,7 @@ StatusOr<Variant> Parse(string_view bytes) {
 }
 
 // Takes the next variant's message from the front of `*rest`. Extends `*crc` with it.
-StatusOr<string_view> TakeMessage(string_view* rest, uint32_t* crc) {
+StatusOr<string_view> TakeVariant(string_view* rest, uint32_t* crc) {
   uint64_t length = 0;
   uint32_t stored = 0;
   if (!TakeVarint(rest, &length) || length > rest->size() ||
@@ -55,7 +55,7 @@ StatusOr<string_view> TakeMessage(string_view* rest, uint32_t* crc) {
     return DataLoss("malformed lengths of variants");
   }
   const string_view message = rest->substr(0, length);
-  *crc = ExtendCrc32c(ExtendWithLength(*crc, length), message);
+  *crc = ExtendCrc32c(ExtendWithLength64(*crc, length), message);
   rest->remove_prefix(length);
   std::memcpy(&stored, rest->data(), sizeof stored);
   if (stored != MaskCrc(*crc)) return DataLoss("the checksum of a variant is wrong");
@@ -70,10 +70,10 @@ StatusOr<uint32_t> WriteVariants(absl::Span<const Variant> variants,
                                  absl::FunctionRef<Status(string_view)> append) {
   uint32_t crc = 0;
   for (const Variant& variant : variants) {
-    ASSIGN_OR_RETURN(const std::string message, Serialize(variant));
+    ASSIGN_OR_RETURN(const std::string message, SerializeVariant(variant));
     std::string length;
     AppendVarint(message.size(), &length);
-    crc = ExtendCrc32c(ExtendWithLength(crc, message.size()), message);
+    crc = ExtendCrc32c(ExtendWithLength64(crc, message.size()), message);
     const uint32_t masked = MaskCrc(crc);
     const string_view checksum(reinterpret_cast<const char*>(&masked), sizeof masked);
     crc = ExtendCrc32c(crc, checksum);
@@ -91,9 +91,9 @@ Status ReadVariants(string_view bytes, int64_t count, uint32_t masked_crc, Varia
     string_view rest = bytes;
     uint32_t crc = 0;
     for (int64_t i = 0; i < count; ++i) {
-      ASSIGN_OR_RETURN(const string_view message, TakeMessage(&rest, &crc));
+      ASSIGN_OR_RETURN(const string_view message, TakeVariant(&rest, &crc));
       if (!parse) continue;
-      ASSIGN_OR_RETURN(variants[i], Parse(message));
+      ASSIGN_OR_RETURN(variants[i], ParseVariant(message));
     }
     if (!rest.empty()) return DataLoss("there are bytes after the last variant");
     if (MaskCrc(crc) != masked_crc) return DataLoss("the checksum is wrong");
