@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/forwarding_env.h"
 #include "kernels/dataset/process_identity.h"
 #include "kernels/dataset/testing/iterate.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 class FileCacheTest : public testing::Test {
  protected:
@@ -108,6 +110,36 @@ TEST_F(FileCacheTest, ALockfileOfAnEndedProcessIsTakenOver) {
     EXPECT_THAT(Files(), ElementsAre("a.cache"));
     CHECK_OK(Env::Real().RemoveFile(Path("a.cache")));
   }
+}
+
+// Another container of the pod may have the same host name and boot, but other pids.
+TEST_F(FileCacheTest, ALockfileOfAnotherPidNamespaceIsAnError) {
+  ProcessIdentity owner = *ProcessIdentity::OfThisProcess(Env::Real());
+  owner.pid = EndedProcess();
+  owner.pid_namespace = "pid:[1]";
+  CHECK_OK(Env::Real().WriteFileAtomically(Path("a.lockfile"), StrCat("1\n", owner.ToString())));
+  CHECK_OK(Env::Real().WriteFileAtomically(Path("a.cache.1"), "unfinished"));
+  Place place;
+  EXPECT_THAT(Next(place, *NewIterator(place, Cache(Range(2)))),
+              HasSubstr("cache lockfile already exists"));
+  EXPECT_THAT(Files(), UnorderedElementsAre("a.cache.1", "a.lockfile"));
+}
+
+// An Env whose /proc hides all other processes, like that of another user with hidepid=2.
+class HidesProcesses : public ForwardingEnv {
+ public:
+  HidesProcesses() : ForwardingEnv(Env::Real()) {}
+  StatusOr<std::string> ReadFile(const std::string& path) override {
+    if (path == StrCat("/proc/", getpid(), "/stat")) return NotFound(path);
+    return Env::Real().ReadFile(path);
+  }
+};
+
+TEST_F(FileCacheTest, AHiddenProcessMayRun) {
+  HidesProcesses env;
+  const ProcessIdentity here = *ProcessIdentity::OfThisProcess(env);
+  EXPECT_EQ(here.LifeNow(env), ProcessIdentity::Life::kUnknown);
+  EXPECT_EQ(here.LifeNow(Env::Real()), ProcessIdentity::Life::kRuns);
 }
 
 TEST_F(FileCacheTest, ALockfileOfAnEarlierBootIsTakenOver) {
