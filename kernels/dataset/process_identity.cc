@@ -34,13 +34,17 @@ StatusOr<std::string> PidNamespace() {
 
 // A process as /proc/PID/stat shows it.
 struct ProcessStat {
-  int64_t pid = 0, start = 0;
+  int64_t pid = 0, start = 0, threads = 0;
+  std::string state;
+  // Returns whether the process has ended, and waits only until its parent notes that. A process
+  // also has the state "Z" if its first thread has ended but others run.
+  bool has_ended() const { return (state == "Z" || state == "X") && threads <= 1; }
 };
 
 // Reads /proc/PID/stat; `process` is a pid or "self".
 StatusOr<ProcessStat> ReadStat(Env& env, const std::string& process) {
-  // Index of the field after the process's name.
-  constexpr size_t kStart = 19;
+  // Indices of fields after the process's name.
+  constexpr size_t kState = 0, kThreads = 17, kStart = 19;
   ASSIGN_OR_RETURN(const std::string text, env.ReadFile(StrCat("/proc/", process, "/stat")));
   // The name of the program, in parentheses, may contain spaces and parentheses.
   const size_t name_end = text.rfind(')');
@@ -51,9 +55,11 @@ StatusOr<ProcessStat> ReadStat(Env& env, const std::string& process) {
           : absl::StrSplit(text.substr(name_end + 1), ' ', absl::SkipEmpty());
   ProcessStat stat;
   if (after.size() <= kStart || !absl::SimpleAtoi(before[0], &stat.pid) ||
+      !absl::SimpleAtoi(after[kThreads], &stat.threads) ||
       !absl::SimpleAtoi(after[kStart], &stat.start)) {
     return Unimplemented("/proc/", process, "/stat has an unknown form");
   }
+  stat.state = after[kState];
   return stat;
 }
 
@@ -104,7 +110,7 @@ ProcessIdentity::Life ProcessIdentity::LifeNow(Env& env) const {
   const StatusOr<ProcessStat> found = ReadStat(env, StrCat(pid));
   if (absl::IsNotFound(found.status()) && IsUnused(pid)) return Life::kEnded;
   if (!found.ok()) return Life::kUnknown;
-  return found->start == start ? Life::kRuns : Life::kEnded;
+  return found->start == start && !found->has_ended() ? Life::kRuns : Life::kEnded;
 }
 
 }  // namespace penstock

@@ -30,7 +30,8 @@ struct ProcessIdentity {
   std::string ToString() const;
 
   // Returns kUnknown if the process was on another host or in another PID namespace (another
-  // container), if `env` has no /proc, or if /proc hides the processes of other users. After another boot of the
+  // container), if `env` has no /proc, or if /proc hides the processes of other users. A process
+  // that has ended, but that its parent has not waited for, is kEnded. After another boot of the
   // host every process is kEnded.
   Life LifeNow(Env& env) const;
   // Returns whether the process was on this host since the host's last boot.
