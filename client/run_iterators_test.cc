@@ -3,6 +3,7 @@
 // Tests trainings that read datasets: their ends, and how they resume.
 #include "client/run_iterators.h"
 
+#include <memory>
 #include <optional>
 
 #include "client/device_setter.h"
@@ -153,12 +154,19 @@ TEST(RunIterators, ACancellationEndsTheDropping) {
   RunIterators input({iterator}, iterator.GetNext()[0]);
   const auto session = Session::New(program);
   Cancellation cancellation;
-  const auto thread = Scheduler::Real().StartThread("cancels", [&] {
-    Env::Real().SleepForNanos(100'000'000);
-    cancellation.Cancel(Cancelled("told to end"));
-  });
-  const Status status = input.SessionBegins(
-      {.session = **session, .global_step = 8, .run = {.cancellation = &cancellation}});
+  std::unique_ptr<Thread> thread;
+  // Called when the iterator is initialised, immediately before the first element is taken.
+  const auto stopping = [&] {
+    thread = Scheduler::Real().StartThread("cancels", [&] {
+      Env::Real().SleepForNanos(100'000'000);
+      cancellation.Cancel(Cancelled("told to end"));
+    });
+    return false;
+  };
+  const Status status = input.SessionBegins({.session = **session,
+                                             .global_step = 8,
+                                             .run = {.cancellation = &cancellation},
+                                             .stopping = stopping});
   EXPECT_EQ(status.code(), StatusCode::kCancelled) << status;
 }
 

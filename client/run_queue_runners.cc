@@ -28,6 +28,7 @@ Status RunQueueRunners::StepFailed(const Status& why) {
 }
 
 Status RunQueueRunners::Stop() {
+  if (coordinator_ == nullptr) return OkStatus();
   coordinator_->RequestStop();
   return coordinator_->Join();
 }

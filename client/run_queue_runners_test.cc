@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/run_queue_runners.h"
 
+#include <initializer_list>
+
 #include "client/input.h"
 #include "client/optimizers.h"
 #include "client/testing/resumed_training.h"
@@ -109,6 +111,49 @@ TEST(RunQueueRunners, NeedsTheBatchesOfEarlierSteps) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("it ends after 2 of the 4 elements that earlier steps took"));
   EXPECT_TRUE(second.seen.empty());
+}
+
+// Tells the loop to end as soon as there is a session.
+class EndAtOnce : public TrainingHook {
+ public:
+  explicit EndAtOnce(TrainingLoop& loop) : loop_(loop) {}
+  Status SessionReady(Session&, int64_t) override {
+    loop_.RequestStop();
+    return OkStatus();
+  }
+
+ private:
+  TrainingLoop& loop_;
+};
+
+// The hook that drops the batches of earlier steps ends, and the hook after it never begins.
+TEST(RunQueueRunners, ATrainingEndsWhileBatchesAreDropped) {
+  const std::string directory = StrCat(testing::TempDir(), "/dropped_", Env::Real().RandomU64());
+  {
+    Program program;
+    QueueRunners runners(program);
+    const Output batch = Batch(runners, {Numbers(runners, 6)}, 4)[0];
+    WatchFirst watch(/*dies_after=*/6);
+    EXPECT_FALSE(Train(program, runners, batch, watch, {.checkpoint_dir = directory}).ok());
+  }
+  Program program;
+  QueueRunners runners(program), others(program);
+  const Output batch = Batch(runners, {Numbers(runners, 6)}, 4)[0];
+  const Output first = Combined(program, batch, Tensor::Vector<int32_t>({1000, 100, 10, 1}));
+  const Output train = GradientDescent(0.001).Minimize(program, InverseLoss(program, batch));
+  TrainingLoop loop(program, {.train = train, .measures = {{"first", first}}},
+                    QuietTraining(0, directory));
+  EndAtOnce end(loop);
+  RunQueueRunners drops(runners, batch), never_begins(others);
+  WatchFirst watch;
+  for (TrainingHook* hook :
+       std::initializer_list<TrainingHook*>{&end, &drops, &never_begins, &watch}) {
+    loop.AddHook(hook);
+  }
+  const Status status = loop.Run();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(loop.global_step(), 4);
+  EXPECT_TRUE(watch.seen.empty());
 }
 
 TEST(RunQueueRunners, WhatIsLeftToChanceCannotBeResumed) {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests that a Saver saves and restores the positions of iterators.
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "client/dataset_iterator.h"
 #include "client/device_setter.h"
@@ -159,6 +163,12 @@ TEST(SavedIterators, MistakesAreErrors) {
   const Variable variable(first, "v", {}, Zeros());
   const Saver saver(first, {}, {.iterators = {Iterator(PlainBatches(second))}});
   EXPECT_THAT(std::string(first.status().message()), HasSubstr("belongs to another program"));
+
+  Program program;
+  const Variable count(program, "count", {}, Zeros());
+  const Iterator iterator(PlainBatches(program));
+  const Saver twice(program, {}, {.iterators = {iterator, iterator}});
+  EXPECT_THAT(std::string(program.status().message()), HasSubstr("is given twice"));
 }
 
 }  // namespace

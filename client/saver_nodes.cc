@@ -2,6 +2,8 @@
 #include "client/saver_nodes.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "client/device_setter.h"
@@ -53,6 +55,7 @@ class NodeAdder {
 
   Output Placeholder(string_view name);
   Shards Divide(const std::vector<Variable>& variables, std::vector<SavedTable> tables);
+  void DivideIterators(Shards* by_host);
   void NoteInterleaved(const Variable& variable);
   std::map<std::string, Outputs> MutexesByHost();
   Output FailIfNotFinite(Output value, const std::string& owner);
@@ -108,6 +111,12 @@ NodeAdder::Shards NodeAdder::Divide(const std::vector<Variable>& variables,
     by_host[HostOf(variable.device())].variables.push_back(variable);
     NoteInterleaved(variable);
   }
+  DivideIterators(&by_host);
+  return by_host;
+}
+
+void NodeAdder::DivideIterators(Shards* by_host) {
+  std::set<std::string> names;
   for (const Iterator& iterator : options_.iterators) {
     if (iterator.handle().sink != &program_) {
       program_.Fail(InvalidArgument("saver: an iterator belongs to another program"));
@@ -115,9 +124,12 @@ NodeAdder::Shards NodeAdder::Divide(const std::vector<Variable>& variables,
     }
     const Node* const node = program_.NodeOf(iterator.handle());
     if (node == nullptr) continue;  // the program has an error
-    by_host[HostOf(node->requested_device())].iterators.push_back(iterator);
+    if (!names.insert(node->name()).second) {
+      program_.Fail(InvalidArgument("saver: the iterator '", node->name(), "' is given twice"));
+      continue;
+    }
+    (*by_host)[HostOf(node->requested_device())].iterators.push_back(iterator);
   }
-  return by_host;
 }
 
 std::map<std::string, Outputs> NodeAdder::MutexesByHost() {

@@ -15,13 +15,15 @@ namespace penstock::client {
 struct SaverOptions {
   int keep = 5;          // number of newest checkpoints to keep; 0: all
   Outputs mutexes = {};  // held while variables are saved or restored: client/mutex.h
-  // Iterators whose positions are saved with the variables, by the names of their nodes. A save
-  // fails with FailedPrecondition if one of them was not initialised. A restore initialises them:
-  // each goes on in its own dataset, after the last element that it returned before the save, and
-  // ends with InvalidArgument if the pipeline differs from the saved one. Elements that the dataset
-  // has read ahead, such as those of a shuffle, are in the checkpoint. Save between two steps:
-  // otherwise a step may have taken an element whose update is not in the checkpoint. Random ops
-  // in the datasets' functions begin anew.
+  // Iterators whose positions are saved with the variables, by the names of their nodes. Generated
+  // names may change when iterators are added to the program; then they fit no older checkpoint. A
+  // save fails with FailedPrecondition if an iterator was not initialised. A restore makes a new
+  // iterator of iterator.dataset(), which goes on after the last element that was returned before
+  // the save. The restore returns NotFound if the checkpoint has no position for an iterator, and
+  // InvalidArgument if the pipeline differs from the saved one. Elements that the dataset has read
+  // ahead, such as those of a shuffle, are in the checkpoint. Save between two steps: otherwise a
+  // step may have taken an element whose update is not in the checkpoint. Random ops in the
+  // datasets' functions begin anew.
   std::vector<Iterator> iterators = {};
   // In addition, one checkpoint per this many hours is never deleted. 0: none.
   double keep_every_hours = 0;

@@ -235,15 +235,20 @@ Status TrainingLoop::TrainToEnd(Status status) {
   return steps_->prepared() ? End() : OkStatus();
 }
 
-// Makes a session in which steps can run, and calls SessionReady of the hooks.
+// Makes a session in which steps can run, and calls SessionBegins of the hooks.
 Status TrainingLoop::Begin() {
   AbandonSavesAndSteps();
   RETURN_IF_ERROR(session_->Connect());
+  hooks_begun_ = 0;
   const HookSession begun{.session = session(),
                           .global_step = context_->global_step,
                           .run = context_->StepOptions(),
                           .stopping = [this] { return context_->stopping(); }};
-  for (TrainingHook* hook : context_->hooks) RETURN_IF_ERROR(hook->SessionBegins(begun));
+  for (TrainingHook* hook : context_->hooks) {
+    const Status status = hook->SessionBegins(begun);
+    if (status.ok() || absl::IsCancelled(status)) ++hooks_begun_;
+    RETURN_IF_ERROR(status);
+  }
   return OkStatus();
 }
 
@@ -293,9 +298,11 @@ Status TrainingLoop::AwaitLastSave() {
   return IsTaskLoss(saved) && session_->OthersHaveEnded() ? OkStatus() : saved;
 }
 
+// Calls End of the hooks that have begun: a training that is told to end while a hook begins does
+// not begin the later ones.
 Status TrainingLoop::EndHooks() {
-  for (TrainingHook* hook : context_->hooks) {
-    RETURN_IF_ERROR(hook->End(session(), context_->global_step));
+  for (size_t i = 0; i < hooks_begun_; ++i) {
+    RETURN_IF_ERROR(context_->hooks[i]->End(session(), context_->global_step));
   }
   return OkStatus();
 }

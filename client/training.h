@@ -224,7 +224,8 @@ class TrainingLoop {
   // other threads must not access it until EndForcedExit has deregistered exit_token_.
   std::unique_ptr<ExitDeadline> exit_deadline_;
   std::optional<Cancellation::Token> exit_token_;
-  bool ended_ = false;  // all steps were taken; only saving and the hooks' End remain
+  bool ended_ = false;      // all steps were taken; only saving and the hooks' End remain
+  size_t hooks_begun_ = 0;  // how many hooks, from the first on, have begun in the last session
   int failures_in_a_row_ = 0;
 };
 

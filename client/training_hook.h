@@ -38,7 +38,8 @@ class TrainingHook {
   virtual ~TrainingHook() = default;
   // Called at the start and after each recovery, when a session is ready and the variables have
   // values. A hook that works for more than a moment here overrides SessionBegins instead, and
-  // returns Cancelled as soon as `begun.stopping` returns true.
+  // returns Cancelled as soon as `begun.stopping` returns true. `begun` must not be kept after the
+  // call.
   virtual Status SessionReady(Session& session, int64_t global_step) { return OkStatus(); }
   virtual Status SessionBegins(const HookSession& begun) {
     return SessionReady(begun.session, begun.global_step);
@@ -66,8 +67,9 @@ class TrainingHook {
   // Called before the session is closed or replaced. After this call the hook must not use the
   // session any more.
   virtual void SessionEnds() {}
-  // Called when the loop has ended normally. If it returns Aborted or Unavailable because a task
-  // was lost, the loop makes a new session, repeats the lost steps, and calls End again.
+  // Called when the loop has ended normally, if SessionBegins returned OK or Cancelled. If it
+  // returns Aborted or Unavailable because a task was lost, the loop makes a new session, repeats
+  // the lost steps, and calls End again.
   virtual Status End(Session& session, int64_t global_step) { return OkStatus(); }
 };
 

@@ -431,6 +431,40 @@ TEST(TrainingLoopTest, HooksSeeTheMeasuresAndMayStopTheLoop) {
   EXPECT_EQ(values.size(), 3u);
 }
 
+// Records its calls. With `told_to_end`, SessionBegins calls it and returns Cancelled.
+class RecordCalls : public TrainingHook {
+ public:
+  explicit RecordCalls(std::function<void()> told_to_end = nullptr)
+      : told_to_end_(std::move(told_to_end)) {}
+  Status SessionBegins(const HookSession& begun) override {
+    calls.emplace_back("begins");
+    if (told_to_end_ == nullptr) return OkStatus();
+    told_to_end_();
+    return begun.stopping() ? Cancelled("told to end") : Internal("was not told to end");
+  }
+  Status End(Session&, int64_t) override {
+    calls.emplace_back("ends");
+    return OkStatus();
+  }
+  std::vector<std::string> calls;
+
+ private:
+  const std::function<void()> told_to_end_;
+};
+
+TEST(TrainingLoopTest, AHookThatHasNotBegunDoesNotEnd) {
+  Server server;
+  Trainer trainer(server);
+  RecordCalls first, second([&] { trainer.loop->RequestStop(); }), third;
+  trainer.hooks = {&first, &second, &third};
+  const Status status = trainer.Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(trainer.loop->global_step(), 0);
+  EXPECT_THAT(first.calls, ElementsAre("begins", "ends"));
+  EXPECT_THAT(second.calls, ElementsAre("begins", "ends"));
+  EXPECT_THAT(third.calls, IsEmpty());
+}
+
 // Two steps wait for each other, so one at a time would never end. (A third step might take the
 // element that the second one waits for.)
 TEST(TrainingLoopTest, StepsRunAtTheSameTime) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/checkpoint/variant_bytes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -13,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// A value's tensors may take this many times the bytes of its message. In a message, a small number
-// takes one byte and an empty string two, instead of 8 and 32 in memory.
+// The tensors of an entry's values may take this many times the entry's bytes, and kMemoryMin. In a
+// message, a small number takes one byte and an empty string two, instead of 8 and 32 in memory.
 constexpr int64_t kExpansionMax = 32;
 constexpr int64_t kMemoryMin = 1 << 20;
 
@@ -33,17 +34,13 @@ StatusOr<std::string> SerializeVariant(const Variant& variant) {
   return bytes;
 }
 
-StatusOr<Variant> ParseVariant(string_view bytes) {
-  tensorflow::TensorProto proto;
-  proto.set_dtype(tensorflow::DT_VARIANT);
-  proto.mutable_tensor_shape();  // a scalar
-  if (bytes.size() > std::numeric_limits<int>::max() ||
-      !proto.add_variant_val()->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return DataLoss("not a VariantTensorDataProto");
+// Adds the message of a variant to those of `proto`.
+Status AddVariantMessage(string_view bytes, tensorflow::TensorProto* proto) {
+  if (bytes.size() <= std::numeric_limits<int>::max() &&
+      proto->add_variant_val()->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return OkStatus();
   }
-  const auto memory_max = kMemoryMin + kExpansionMax * static_cast<int64_t>(bytes.size());
-  ASSIGN_OR_RETURN(const Tensor tensor, TensorFromProto(proto, memory_max));
-  return tensor.scalar<Variant>();
+  return DataLoss("not a VariantTensorDataProto");
 }
 
 // Takes the next variant's message from the front of `*rest`. Extends `*crc` with it.
@@ -85,19 +82,27 @@ StatusOr<uint32_t> WriteVariants(absl::Span<const Variant> variants,
 }
 
 Status ReadVariants(string_view bytes, int64_t count, uint32_t masked_crc, Variant* variants) {
-  // Two passes: no value is parsed before all checksums have been verified.
+  if (count > std::numeric_limits<int>::max()) {
+    return ResourceExhausted(count, " variants are too many for a tensor");
+  }
+  tensorflow::TensorProto proto;
+  proto.set_dtype(tensorflow::DT_VARIANT);
+  proto.mutable_tensor_shape()->add_dim()->set_size(count);
+  // Two passes: no message is parsed before all checksums have been verified.
   for (const bool parse : {false, true}) {
     if (parse && variants == nullptr) return OkStatus();
     string_view rest = bytes;
     uint32_t crc = 0;
     for (int64_t i = 0; i < count; ++i) {
       ASSIGN_OR_RETURN(const string_view message, TakeVariant(&rest, &crc));
-      if (!parse) continue;
-      ASSIGN_OR_RETURN(variants[i], ParseVariant(message));
+      if (parse) RETURN_IF_ERROR(AddVariantMessage(message, &proto));
     }
     if (!rest.empty()) return DataLoss("there are bytes after the last variant");
     if (MaskCrc(crc) != masked_crc) return DataLoss("the checksum is wrong");
   }
+  const auto memory_max = kMemoryMin + kExpansionMax * static_cast<int64_t>(bytes.size());
+  ASSIGN_OR_RETURN(const Tensor tensor, TensorFromProto(proto, memory_max));
+  std::copy_n(tensor.data<Variant>(), count, variants);
   return OkStatus();
 }
 

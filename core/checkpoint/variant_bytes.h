@@ -24,8 +24,8 @@ StatusOr<uint32_t> WriteVariants(absl::Span<const Variant> variants,
 
 // Parses an entry of `count` variants, which has these `bytes`, into `variants`; only checks the
 // checksums and lengths if `variants` is null. DataLoss if these are wrong. InvalidArgument if a
-// value's class does not accept its contents; ResourceExhausted if a value would need much more
-// memory than its bytes.
+// value's class does not accept its contents; ResourceExhausted if the values together would need
+// much more memory than `bytes`.
 Status ReadVariants(string_view bytes, int64_t count, uint32_t masked_crc, Variant* variants);
 
 }  // namespace penstock

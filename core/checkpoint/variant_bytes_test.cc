@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <string>
+#include <vector>
 
 #include "core/base/crc32c.h"
 #include "core/checkpoint/testing/test_variant.h"
@@ -56,26 +57,46 @@ TEST(VariantBytes, OtherNumbersOfVariantsAreErrors) {
   }
 }
 
-// A small file must not make the reader allocate much memory, even if its checksums are right.
-TEST(VariantBytes, ASmallMessageOfALargeTensorIsRefused) {
+// Returns the message of a variant with a tensor of `elements` floats, which are all 1.
+std::string RepeatedFloat(int64_t elements) {
   tensorflow::VariantTensorDataProto proto;
   proto.set_type_name(TestVariant::kTypeName);
   tensorflow::TensorProto& tensor = *proto.add_tensors();
   tensor.set_dtype(tensorflow::DT_FLOAT);
-  tensor.mutable_tensor_shape()->add_dim()->set_size(int64_t{1} << 30);
+  tensor.mutable_tensor_shape()->add_dim()->set_size(elements);
   tensor.add_float_val(1);
-  const std::string message = proto.SerializeAsString();
+  return proto.SerializeAsString();
+}
+
+// Reads an entry with `count` variants of this message and with right checksums.
+StatusOr<std::vector<Variant>> ReadCopies(const std::string& message, int count) {
   const uint64_t length = message.size();
-  uint32_t crc = Crc32c({reinterpret_cast<const char*>(&length), sizeof length});
-  crc = ExtendCrc32c(crc, message);
-  const uint32_t masked = MaskCrc(crc);
-  const std::string checksum(reinterpret_cast<const char*>(&masked), sizeof masked);
+  uint32_t crc = 0;
   std::string bytes;
-  AppendVarint(length, &bytes);
-  bytes += message + checksum;
-  Variant variant;
-  EXPECT_EQ(ReadVariants(bytes, 1, MaskCrc(ExtendCrc32c(crc, checksum)), &variant).code(),
+  for (int i = 0; i < count; ++i) {
+    crc = ExtendCrc32c(crc, {reinterpret_cast<const char*>(&length), sizeof length});
+    crc = ExtendCrc32c(crc, message);
+    const uint32_t masked = MaskCrc(crc);
+    const std::string checksum(reinterpret_cast<const char*>(&masked), sizeof masked);
+    crc = ExtendCrc32c(crc, checksum);
+    AppendVarint(length, &bytes);
+    bytes += message + checksum;
+  }
+  std::vector<Variant> variants(count);
+  RETURN_IF_ERROR(ReadVariants(bytes, count, MaskCrc(crc), variants.data()));
+  return variants;
+}
+
+// A small file must not make the reader allocate much memory, even if its checksums are right.
+TEST(VariantBytes, ASmallMessageOfALargeTensorIsRefused) {
+  EXPECT_EQ(ReadCopies(RepeatedFloat(int64_t{1} << 30), 1).status().code(),
             StatusCode::kResourceExhausted);
+}
+
+TEST(VariantBytes, TheVariantsOfAnEntryShareALimit) {
+  const std::string message = RepeatedFloat(100'000);  // less than 1 MiB in memory
+  EXPECT_EQ(ReadCopies(message, 2).status(), OkStatus());
+  EXPECT_EQ(ReadCopies(message, 1000).status().code(), StatusCode::kResourceExhausted);
 }
 
 }  // namespace

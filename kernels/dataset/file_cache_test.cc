@@ -3,9 +3,13 @@
 // Tests CacheDataset with a file name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sstream>
+
+#include "core/base/forwarding_env.h"
 #include "kernels/dataset/process_identity.h"
 #include "kernels/dataset/testing/iterate.h"
 
@@ -14,6 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 class FileCacheTest : public testing::Test {
  protected:
@@ -85,6 +90,15 @@ TEST_F(FileCacheTest, OneIteratorWritesAtATime) {
   EXPECT_THAT(Rest(place, *refused), ElementsAre("0", "1", "end"));
 }
 
+// Returns the time at which this process started, in clock ticks since the boot.
+int64_t StartOf(int64_t pid) {
+  const std::string text = *Env::Real().ReadFile(StrCat("/proc/", pid, "/stat"));
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  std::string field;
+  for (int i = 0; i < 20; ++i) fields >> field;
+  return std::stoll(field);
+}
+
 // Returns the pid of a process that has ended.
 int64_t EndedProcess() {
   const pid_t child = fork();
@@ -108,6 +122,57 @@ TEST_F(FileCacheTest, ALockfileOfAnEndedProcessIsTakenOver) {
     EXPECT_THAT(Files(), ElementsAre("a.cache"));
     CHECK_OK(Env::Real().RemoveFile(Path("a.cache")));
   }
+}
+
+// A killed process stays in /proc until its parent waits for it.
+TEST_F(FileCacheTest, ALockfileOfAZombieIsTakenOver) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  ASSERT_GT(child, 0);
+  ProcessIdentity owner = *ProcessIdentity::OfThisProcess(Env::Real());
+  owner.pid = child;
+  owner.start = StartOf(child);
+  EXPECT_EQ(owner.LifeNow(Env::Real()), ProcessIdentity::Life::kRuns);
+  kill(child, SIGKILL);
+  siginfo_t ended;
+  EXPECT_EQ(waitid(P_PID, child, &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(owner.LifeNow(Env::Real()), ProcessIdentity::Life::kEnded);
+  CHECK_OK(Env::Real().WriteFileAtomically(Path("a.lockfile"), StrCat("1\n", owner.ToString())));
+  EXPECT_THAT(All(Cache(Range(1))), ElementsAre("0", "end"));
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+// Another container of the pod may have the same host name and boot, but other pids.
+TEST_F(FileCacheTest, ALockfileOfAnotherPidNamespaceIsAnError) {
+  ProcessIdentity owner = *ProcessIdentity::OfThisProcess(Env::Real());
+  owner.pid = EndedProcess();
+  owner.pid_namespace = "pid:[1]";
+  CHECK_OK(Env::Real().WriteFileAtomically(Path("a.lockfile"), StrCat("1\n", owner.ToString())));
+  CHECK_OK(Env::Real().WriteFileAtomically(Path("a.cache.1"), "unfinished"));
+  Place place;
+  EXPECT_THAT(Next(place, *NewIterator(place, Cache(Range(2)))),
+              HasSubstr("cache lockfile already exists"));
+  EXPECT_THAT(Files(), UnorderedElementsAre("a.cache.1", "a.lockfile"));
+}
+
+// An Env whose /proc hides all other processes, like that of another user with hidepid=2.
+class HidesProcesses : public ForwardingEnv {
+ public:
+  HidesProcesses() : ForwardingEnv(Env::Real()) {}
+  StatusOr<std::string> ReadFile(const std::string& path) override {
+    if (path == StrCat("/proc/", getpid(), "/stat")) return NotFound(path);
+    return Env::Real().ReadFile(path);
+  }
+};
+
+TEST_F(FileCacheTest, AHiddenProcessMayRun) {
+  HidesProcesses env;
+  const ProcessIdentity here = *ProcessIdentity::OfThisProcess(env);
+  EXPECT_EQ(here.LifeNow(env), ProcessIdentity::Life::kUnknown);
+  EXPECT_EQ(here.LifeNow(Env::Real()), ProcessIdentity::Life::kRuns);
 }
 
 TEST_F(FileCacheTest, ALockfileOfAnEarlierBootIsTakenOver) {

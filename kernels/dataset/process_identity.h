@@ -15,7 +15,10 @@ namespace penstock {
 struct ProcessIdentity {
   std::string host;
   std::string boot;  // a name of the host's current boot, which no other boot has
-  int64_t pid = 0;
+  // Containers of one Kubernetes pod have the same host and boot, but each may have pids of its
+  // own.
+  std::string pid_namespace;
+  int64_t pid = 0;    // in that namespace
   int64_t start = 0;  // clock ticks since the boot; tells processes with the same pid apart
 
   enum class Life { kRuns, kEnded, kUnknown };
@@ -26,8 +29,10 @@ struct ProcessIdentity {
   static std::optional<ProcessIdentity> Parse(string_view text);
   std::string ToString() const;
 
-  // Returns kUnknown if the process was on another host, or if `env` has no /proc. A container
-  // counts as a host of its own.
+  // Returns kUnknown if the process was on another host or in another PID namespace (another
+  // container), if `env` has no /proc, or if /proc hides the processes of other users. A process
+  // that has ended, but that its parent has not waited for, is kEnded. After another boot of the
+  // host every process is kEnded.
   Life LifeNow(Env& env) const;
   // Returns whether the process was on this host since the host's last boot.
   bool IsOfThisBoot(Env& env) const;

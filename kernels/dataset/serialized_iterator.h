@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SerializedIterator: the state of an iterator as the value of a variant, which tasks can send.
-// (Checkpoints hold no variants.)
 #pragma once
 
 #include <string>

@@ -84,9 +84,15 @@ class Points {
   std::vector<float> halves_;
 };
 
+// Returns InvalidArgument also if the matrix has no columns: its rows then take no memory, so their
+// number would have no limit, but Points needs memory for each.
 Status CheckMatrix(const Tensor& tensor, const char* name) {
-  if (tensor.rank() == 2) return OkStatus();
-  return InvalidArgument("Input ", name, " should be a matrix, has shape ",
+  if (tensor.rank() != 2) {
+    return InvalidArgument("Input ", name, " should be a matrix, has shape ",
+                           tensor.shape().ToString());
+  }
+  if (tensor.dim(1) > 0) return OkStatus();
+  return InvalidArgument("Input ", name, " should have columns, has shape ",
                          tensor.shape().ToString());
 }
 
@@ -219,9 +225,10 @@ class NearestNeighborsKernel final : public Kernel {
     }
     const Points points(ctx.input(0)), centers(ctx.input(1));
     const int64_t k = std::min(wanted, centers.rows());
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make({points.rows(), k}));
     Tensor *indices, *distances;
-    RETURN_IF_ERROR(ctx.Allocate(0, Shape({points.rows(), k}), &indices));
-    RETURN_IF_ERROR(ctx.Allocate(1, Shape({points.rows(), k}), &distances));
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &indices));
+    RETURN_IF_ERROR(ctx.Allocate(1, shape, &distances));
     if (k == 0) return OkStatus();
     const double cost =
         static_cast<double>(centers.rows()) * (2 + 0.3 * static_cast<double>(points.size()));

@@ -2,6 +2,7 @@
 //
 // Tests the ops of k-means clustering.
 #include <set>
+#include <utility>
 
 #include "core/op/testing/op_runner.h"
 #include "gmock/gmock.h"
@@ -56,6 +57,18 @@ TEST(KMeans, WrongNumbersAreErrors) {
   EXPECT_THAT(std::string(Centers(Pairs(), 0, 1, 0).status().message()),
               HasSubstr("num_to_sample > 0"));
   EXPECT_FALSE(Centers(Tensor::Of<float>({0, 2}, {}), 1, 1, 0).ok());
+}
+
+// Such matrices take no memory, so a huge number of rows costs the client nothing.
+TEST(KMeans, MatricesWithoutColumnsAreErrors) {
+  const Tensor rows(DType::kFloat, {int64_t{1} << 32, 0}), one(DType::kFloat, {1, 0});
+  EXPECT_EQ(Centers(rows, 1, 1, 0).status().code(), StatusCode::kInvalidArgument);
+  for (const auto& [points, centers] : {std::pair(rows, one), {one, rows}, {rows, rows}}) {
+    const auto nearest =
+        OpRunner("NearestNeighbors").In(points).In(centers).In(Number(int64_t{1} << 40)).Run();
+    EXPECT_EQ(nearest.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(nearest.status().message()), HasSubstr("should have columns"));
+  }
 }
 
 TEST(KMeans, AChainMovesToFarCandidates) {

@@ -5,7 +5,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "core/checkpoint/bundle_reader.h"
 
@@ -54,6 +57,22 @@ std::string Difference(const Tensor& before, const Tensor& after) {
   return equal ? "" : "the elements differ";
 }
 
+// The size and the checksum of the bytes of each slice of a tensor, by the slice; by "" if the
+// tensor was not saved in slices.
+using BytesBySlice = std::map<std::string, std::pair<int64_t, uint32_t>>;
+
+StatusOr<BytesBySlice> ReadBytesBySlice(const BundleReader& reader, const std::string& name,
+                                        const BundleEntry& entry) {
+  RETURN_IF_ERROR(reader.Verify(name));
+  BytesBySlice bytes;
+  for (const TensorSlice& slice : entry.slices) {
+    const BundleEntry& part = reader.Slice(name, slice);
+    bytes[slice.ToString()] = {part.size, part.masked_crc};
+  }
+  if (bytes.empty()) bytes[""] = {entry.size, entry.masked_crc};
+  return bytes;
+}
+
 StatusOr<std::string> Compare(const BundleReader& before, const BundleReader& after,
                               const std::string& name) {
   const auto a = before.tensors().find(name), b = after.tensors().find(name);
@@ -61,6 +80,12 @@ StatusOr<std::string> Compare(const BundleReader& before, const BundleReader& af
   if (a == before.tensors().end()) return std::string("is only in the second");
   if (TypeOf(a->second) != TypeOf(b->second)) {
     return StrCat("is ", TypeOf(a->second), " and ", TypeOf(b->second));
+  }
+  if (a->second.dtype == DType::kVariant) {
+    // The values of a class cannot be compared, but their bytes can.
+    ASSIGN_OR_RETURN(const BytesBySlice first, ReadBytesBySlice(before, name, a->second));
+    ASSIGN_OR_RETURN(const BytesBySlice second, ReadBytesBySlice(after, name, b->second));
+    return std::string(first == second ? "" : "the variants differ");
   }
   ASSIGN_OR_RETURN(const Tensor first, before.Read(name));
   ASSIGN_OR_RETURN(const Tensor second, after.Read(name));
