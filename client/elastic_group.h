@@ -121,6 +121,7 @@ class ElasticGroup final : public TrainingGroup {
   bool HasValues(Session& session) override;
   StatusOr<std::unique_ptr<SessionInterface>> NewSession(
       const SessionOptions& options) const override;
+  const std::string& task() const override { return options_.workers[options_.worker]; }
   StatusOr<std::vector<std::string>> FindMembers() override;
   StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) override;
   Status ShareValues(Session& session, const RunOptions& options) override;

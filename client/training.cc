@@ -290,7 +290,7 @@ Status TrainingLoop::AwaitLastSave() {
   context_->all_steps_taken = true;
   const Status saved = options.group->AwaitLastSave(session(), context_->StepOptions());
   if (context_->stopping() && absl::IsCancelled(saved)) return OkStatus();
-  return IsTaskLoss(saved) && session_->OthersHaveEnded() ? OkStatus() : saved;
+  return IsTaskLoss(saved) && session_->OthersHaveEnded() ? session_->ConnectAlone() : saved;
 }
 
 Status TrainingLoop::EndHooks() {

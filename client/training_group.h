@@ -43,6 +43,8 @@ class TrainingGroup : public TrainingHook {
   // Makes a session with this worker's task as its master.
   virtual StatusOr<std::unique_ptr<SessionInterface>> NewSession(
       const SessionOptions& options) const = 0;
+  // Returns the name of this worker's task.
+  virtual const std::string& task() const = 0;
   // Returns the tasks with which to train. Unavailable if too few take part.
   virtual StatusOr<std::vector<std::string>> FindMembers() = 0;
   // Forms the group with the other members. `has_values`: whether the variables of this worker have
