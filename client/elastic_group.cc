@@ -228,6 +228,7 @@ std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(
 }
 
 StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
+  RETURN_IF_ERROR(program_.status());
   const Status announced = presence_.Announce();
   if (!announced.ok()) return TryAgain(announced);
   std::vector<int> asked;

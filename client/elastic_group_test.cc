@@ -416,6 +416,19 @@ TEST(ElasticGroupMistakes, AreTheProgramsError) {
               HasSubstr("form_seconds=0, present_seconds=10: all must be more than 0"));
 }
 
+TEST(ElasticGroupMistakes, RunReturnsTheProgramsError) {
+  Program program;
+  const Variable w(program, "w", {1}, Ones());
+  const Output agree = w.Read(), train = w.AssignAdd(w.Read());
+  ElasticGroup group(program, {.workers = ElasticNames(), .worker = 3});
+  TrainingLoop loop(program, {.train = train},
+                    {.target = "grpc://localhost:1",
+                     .agree = agree,
+                     .group = &group,
+                     .stop_on_signals = false});
+  EXPECT_THAT(std::string(loop.Run().message()), HasSubstr("no worker 3 of 3"));
+}
+
 TEST(ElasticGroupMistakes, AverageOfALossAfterTheGradients) {
   Program program;
   ElasticGroup group(program, {.workers = ElasticNames()});
