@@ -491,8 +491,17 @@ Status ElasticGroup::AwaitLastSave(Session& session, const RunOptions& options) 
 // answers: nothing else would end that wait. Each member watches one, so a lost client is noticed
 // as long as any member is left.
 void ElasticGroup::WatchNextMember(Session& session) {
+  if (gone_ < 0) FindWhetherNextMemberIsGone();
+  if (gone_ < 0 || waits_since_ns_ == 0) return;
+  // Ignores the error: if this worker still waits at the next call, that call tries again.
+  session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
+}
+
+// Sets gone_ if this worker has waited for present_seconds, and the task of the next member answers
+// that its client is gone.
+void ElasticGroup::FindWhetherNextMemberIsGone() {
   const int64_t since_ns = waits_since_ns_;
-  if (since_ns == 0 || gone_ >= 0 || size() < 2 ||
+  if (since_ns == 0 || size() < 2 ||
       options_.env->NowNanos() - since_ns < Nanos(options_.present_seconds)) {
     return;
   }
@@ -503,9 +512,7 @@ void ElasticGroup::WatchNextMember(Session& session) {
   const auto present = Presence::IsPresent(*std::move(asking), PresenceName(), task,
                                            options_.present_seconds);
   // If the task does not answer, the transport ends the wait.
-  if (!present.ok() || *present) return;
-  gone_ = next;
-  session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
+  if (present.ok() && !*present) gone_ = next;
 }
 
 // If this worker is the chief and rejoin_seconds have passed, starts a thread that asks whether the

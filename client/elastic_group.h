@@ -169,6 +169,7 @@ class ElasticGroup final : public TrainingGroup {
   void AskForLostWorkers();
   Status RunWithMembers(Session& session, const Outputs& targets, const RunOptions& options);
   void WatchNextMember(Session& session);
+  void FindWhetherNextMemberIsGone();
   Status Explain(const Status& why) const;
 
   Program& program_;
