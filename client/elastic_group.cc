@@ -486,7 +486,11 @@ Status ElasticGroup::RunWithMembers(Session& session, const Outputs& targets,
 }
 
 Status ElasticGroup::AwaitLastSave(Session& session, const RunOptions& options) {
-  return RunWithMembers(session, {saved_}, options);
+  const Status saved = RunWithMembers(session, {saved_}, options);
+  if (!absl::IsDeadlineExceeded(saved)) return saved;
+  return Annotate(saved, is_chief() ? "waiting for the other members after the last save"
+                                    : StrCat("waiting until ", options_.workers[members_[0]],
+                                             " (the chief) has saved the last checkpoint"));
 }
 
 // Ends a wait for the other members if the client of the next member is gone although its task
