@@ -229,6 +229,7 @@ std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(
 
 StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
   RETURN_IF_ERROR(program_.status());
+  too_few_members_ = false;
   const Status announced = presence_.Announce();
   if (!announced.ok()) return TryAgain(announced);
   std::vector<int> asked;
@@ -247,8 +248,9 @@ StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
     tasks.push_back(options_.workers[asked[i]]);
     hash = HashText(hash, StrCat(tasks.back(), " ", *answers[i], "\n"));
   }
-  if (static_cast<int>(tasks.size()) < min_workers() ||
-      !std::binary_search(proposed_.begin(), proposed_.end(), options_.worker)) {
+  const bool takes_part = std::binary_search(proposed_.begin(), proposed_.end(), options_.worker);
+  too_few_members_ = takes_part && static_cast<int>(tasks.size()) < min_workers();
+  if (too_few_members_ || !takes_part) {
     return Unavailable(tasks.size(), " of ", options_.workers.size(),
                        " workers take part, and it takes ", min_workers(),
                        " to train; missing: ", Missing(proposed_));

@@ -45,8 +45,12 @@ class TrainingGroup : public TrainingHook {
       const SessionOptions& options) const = 0;
   // Returns the name of this worker's task.
   virtual const std::string& task() const = 0;
-  // Returns the tasks with which to train. Unavailable if too few take part.
+  // Returns the tasks with which to train. Unavailable if too few take part, or if this worker's
+  // own task does not answer.
   virtual StatusOr<std::vector<std::string>> FindMembers() = 0;
+  // Returns whether the last FindMembers has failed because too few workers take part, although
+  // this worker does.
+  virtual bool too_few_members() const = 0;
   // Forms the group with the other members. `has_values`: whether the variables of this worker have
   // values from its own steps.
   virtual StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) = 0;

@@ -122,7 +122,7 @@ Status TrainingSession::ConnectAlone() {
 bool TrainingSession::OthersHaveEnded() {
   TrainingGroup* const group = context_.options.group;
   return context_.all_steps_taken && group != nullptr && saves_.HasNewest() &&
-         !group->FindMembers().ok();
+         !group->FindMembers().ok() && group->too_few_members();
 }
 
 void TrainingSession::End() {
