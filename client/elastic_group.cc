@@ -366,7 +366,7 @@ TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
     if (member.worker == options_.worker) own = member;
   }
   plan.restore = source.step < 0;
-  // The members take the steps after the checkpoint again, and then reach the end of the data again.
+  // The members take the steps after the checkpoint again, and reach the end of the data again.
   if (plan.restore) ends_ = data_ended_ = false;
   // A worker that took the same step in another group has different values, and a different number
   // of batches.

@@ -187,7 +187,7 @@ class ElasticGroup final : public TrainingGroup {
 
   std::vector<int> proposed_;  // indices of workers, increasing
   int32_t proposed_key_ = 0;
-  bool too_few_members_ = false;            // the last FindMembers found too few
+  bool too_few_members_ = false;
   std::vector<int> members_;                // workers of the last joined group, increasing
   int32_t joined_key_ = 0;                  // key of the same group
   std::map<int, int64_t> paused_until_ns_;  // by worker: not proposed before this time

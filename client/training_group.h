@@ -58,8 +58,8 @@ class TrainingGroup : public TrainingHook {
   // before this call.
   virtual Status ShareValues(Session& session, const RunOptions& options) = 0;
   // Returns when all members have called it. The chief calls it when it has saved the last
-  // checkpoint. Aborted or Unavailable if a member is lost before; DeadlineExceeded, which names the
-  // chief, after the timeout of `options`.
+  // checkpoint. Aborted or Unavailable if a member is lost before; DeadlineExceeded, with the
+  // chief's name, after the timeout of `options`.
   virtual Status AwaitLastSave(Session& session, const RunOptions& options) = 0;
   // Tells the other workers that this one takes part no more.
   virtual void Retire() = 0;
