@@ -379,11 +379,9 @@ TEST(ElasticGroupMistakes, RunReturnsTheProgramsError) {
   const Variable w(program, "w", {1}, Ones());
   const Output agree = w.Read(), train = w.AssignAdd(w.Read());
   ElasticGroup group(program, {.workers = ElasticNames(), .worker = 3});
-  TrainingLoop loop(program, {.train = train},
-                    {.target = "grpc://localhost:1",
-                     .agree = agree,
-                     .group = &group,
-                     .stop_on_signals = false});
+  TrainingLoop loop(
+      program, {.train = train},
+      {.target = "grpc://localhost:1", .agree = agree, .group = &group, .stop_on_signals = false});
   EXPECT_THAT(std::string(loop.Run().message()), HasSubstr("no worker 3 of 3"));
 }
 

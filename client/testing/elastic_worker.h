@@ -58,18 +58,17 @@ class ObservedSession final : public SessionInterface {
       : session_(std::move(session)), before_(std::move(before)) {}
 
   Status Extend(const Graph& graph) override { return session_->Extend(graph); }
-  Status Run(const RunOptions& options, const Feeds& feeds,
-             const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
-             std::vector<Tensor>* outputs, RunMetadata* metadata) override {
+  Status Run(const RunOptions& options, const Feeds& feeds, const std::vector<std::string>& fetches,
+             const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
+             RunMetadata* metadata) override {
     for (const std::string& target : targets) RETURN_IF_ERROR(before_(target));
     return session_->Run(options, feeds, fetches, targets, outputs, metadata);
   }
   StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
     return session_->MakeCallable(spec);
   }
-  Status RunCallable(CallableId callable, const RunOptions& options,
-                     absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
-                     RunMetadata* metadata) override {
+  Status RunCallable(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
+                     std::vector<Tensor>* outputs, RunMetadata* metadata) override {
     return session_->RunCallable(callable, options, feeds, outputs, metadata);
   }
   Status ReleaseCallable(CallableId callable) override {

@@ -151,8 +151,8 @@ struct Ends {
     MutexLock lock(mu);
     if (wrong.empty()) wrong = text;
   }
-  // Returns whether fewer than `rounds` steps were aborted. Returns false, too, and sets `wrong`, if
-  // none was aborted for kNoAbortNanosMax.
+  // Returns whether fewer than `rounds` steps were aborted. Also returns false, and sets `wrong`,
+  // if none was aborted for kNoAbortNanosMax.
   bool GoOn(int64_t rounds) {
     if (aborted >= rounds) return false;
     if (Env::Real().NowNanos() - last_aborted_ns < kNoAbortNanosMax) return true;
