@@ -198,7 +198,9 @@ class TrainingLoop {
   void RequestStop();
 
   int64_t global_step() const;
-  // Returns the session of the last step, for evaluation. REQUIRES: Run has returned OK.
+  // Returns the session of the last step, for evaluation. With TrainingOptions::group, it is a
+  // session with this worker's task only, if the other members had ended before this worker.
+  // REQUIRES: Run has returned OK.
   Session& session();
 
  private:

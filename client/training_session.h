@@ -47,7 +47,7 @@ class TrainingSession {
   // Calls SessionEnds of the hooks. session() stays valid until the next Connect.
   void End();
 
-  // REQUIRES: Connect has made a session.
+  // REQUIRES: Connect or ConnectAlone has made a session.
   Session& session() { return *session_; }
 
  private:
