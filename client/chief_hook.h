@@ -7,7 +7,9 @@
 //   loop.AddHook(&summaries);
 //
 // When this worker becomes chief, a new hook is made. It gets all calls until this worker is in a
-// session of which it is not the chief; then the hook is destroyed.
+// session of which it is not the chief; then the hook is destroyed without a call of End, because
+// the training goes on. A hook that collects data must write them in its destructor, or pass them
+// to an object that outlives it, as SummaryHook passes them to its SummaryWriter.
 #pragma once
 
 #include <functional>

@@ -228,6 +228,8 @@ std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(
 }
 
 StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
+  RETURN_IF_ERROR(program_.status());
+  too_few_members_ = false;
   const Status announced = presence_.Announce();
   if (!announced.ok()) return TryAgain(announced);
   std::vector<int> asked;
@@ -246,8 +248,9 @@ StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
     tasks.push_back(options_.workers[asked[i]]);
     hash = HashText(hash, StrCat(tasks.back(), " ", *answers[i], "\n"));
   }
-  if (static_cast<int>(tasks.size()) < min_workers() ||
-      !std::binary_search(proposed_.begin(), proposed_.end(), options_.worker)) {
+  const bool takes_part = std::binary_search(proposed_.begin(), proposed_.end(), options_.worker);
+  too_few_members_ = takes_part && static_cast<int>(tasks.size()) < min_workers();
+  if (too_few_members_ || !takes_part) {
     return Unavailable(tasks.size(), " of ", options_.workers.size(),
                        " workers take part, and it takes ", min_workers(),
                        " to train; missing: ", Missing(proposed_));
@@ -363,6 +366,8 @@ TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
     if (member.worker == options_.worker) own = member;
   }
   plan.restore = source.step < 0;
+  // The members take the steps after the checkpoint again, and reach the end of the data again.
+  if (plan.restore) ends_ = data_ended_ = false;
   // A worker that took the same step in another group has different values, and a different number
   // of batches.
   const auto has_values = [&](const Member& member) {
@@ -483,15 +488,28 @@ Status ElasticGroup::RunWithMembers(Session& session, const Outputs& targets,
 }
 
 Status ElasticGroup::AwaitLastSave(Session& session, const RunOptions& options) {
-  return RunWithMembers(session, {saved_}, options);
+  const Status saved = RunWithMembers(session, {saved_}, options);
+  if (!absl::IsDeadlineExceeded(saved)) return saved;
+  return Annotate(saved, is_chief() ? "waiting for the other members after the last save"
+                                    : StrCat("waiting until ", options_.workers[members_[0]],
+                                             " (the chief) has saved the last checkpoint"));
 }
 
 // Ends a wait for the other members if the client of the next member is gone although its task
 // answers: nothing else would end that wait. Each member watches one, so a lost client is noticed
 // as long as any member is left.
 void ElasticGroup::WatchNextMember(Session& session) {
+  if (gone_ < 0) FindWhetherNextMemberIsGone();
+  if (gone_ < 0 || waits_since_ns_ == 0) return;
+  // Ignores the error: if this worker still waits at the next call, that call tries again.
+  session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
+}
+
+// Sets gone_ if this worker has waited for present_seconds, and the task of the next member answers
+// that its client is gone.
+void ElasticGroup::FindWhetherNextMemberIsGone() {
   const int64_t since_ns = waits_since_ns_;
-  if (since_ns == 0 || gone_ >= 0 || size() < 2 ||
+  if (since_ns == 0 || size() < 2 ||
       options_.env->NowNanos() - since_ns < Nanos(options_.present_seconds)) {
     return;
   }
@@ -502,9 +520,7 @@ void ElasticGroup::WatchNextMember(Session& session) {
   const auto present = Presence::IsPresent(*std::move(asking), PresenceName(), task,
                                            options_.present_seconds);
   // If the task does not answer, the transport ends the wait.
-  if (!present.ok() || *present) return;
-  gone_ = next;
-  session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
+  if (present.ok() && !*present) gone_ = next;
 }
 
 // If this worker is the chief and rejoin_seconds have passed, starts a thread that asks whether the

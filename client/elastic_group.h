@@ -121,7 +121,9 @@ class ElasticGroup final : public TrainingGroup {
   bool HasValues(Session& session) override;
   StatusOr<std::unique_ptr<SessionInterface>> NewSession(
       const SessionOptions& options) const override;
+  const std::string& task() const override { return options_.workers[options_.worker]; }
   StatusOr<std::vector<std::string>> FindMembers() override;
+  bool too_few_members() const override { return too_few_members_; }
   StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) override;
   Status ShareValues(Session& session, const RunOptions& options) override;
   Status AwaitLastSave(Session& session, const RunOptions& options) override;
@@ -168,6 +170,7 @@ class ElasticGroup final : public TrainingGroup {
   void AskForLostWorkers();
   Status RunWithMembers(Session& session, const Outputs& targets, const RunOptions& options);
   void WatchNextMember(Session& session);
+  void FindWhetherNextMemberIsGone();
   Status Explain(const Status& why) const;
 
   Program& program_;
@@ -184,6 +187,7 @@ class ElasticGroup final : public TrainingGroup {
 
   std::vector<int> proposed_;  // indices of workers, increasing
   int32_t proposed_key_ = 0;
+  bool too_few_members_ = false;
   std::vector<int> members_;                // workers of the last joined group, increasing
   int32_t joined_key_ = 0;                  // key of the same group
   std::map<int, int64_t> paused_until_ns_;  // by worker: not proposed before this time

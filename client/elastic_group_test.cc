@@ -5,21 +5,19 @@
 #include "client/elastic_group.h"
 
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "client/collective_replicas.h"
 #include "client/optimizers.h"
 #include "client/session.h"
+#include "client/testing/elastic_worker.h"
 #include "client/training.h"
-#include "core/base/mutex.h"
 #include "core/base/testing/eventually.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "distributed/testing/test_cluster.h"
@@ -30,156 +28,6 @@ namespace penstock::client {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int kElasticWorkers = 3;
-
-std::vector<std::string> ElasticNames() {
-  return {"/job:worker/task:0", "/job:worker/task:1", "/job:worker/task:2"};
-}
-
-Tensor NumberedBatch(int64_t number) {
-  std::vector<float> values;
-  for (int i = 0; i < 12; ++i) {
-    values.push_back(static_cast<float>(std::sin(1.7 * i + 0.9 * static_cast<double>(number))));
-  }
-  return Tensor::Of<float>({4, 3}, values);
-}
-
-// One worker, which trains in a thread of its own until Stop.
-class ElasticWorker : public TrainingHook {
- public:
-  struct Options {
-    double wait_seconds = 30;
-    std::string checkpoint_dir = "";
-    // This worker's server stops when it begins to save the last checkpoint.
-    int dies_in_last_save = -1;
-    // The worker's data end before this step.
-    std::shared_ptr<std::atomic<int64_t>> end = std::make_shared<std::atomic<int64_t>>(1'000'000);
-  };
-  ElasticWorker(TestCluster& cluster, int worker, const Options& options)
-      : cluster_(cluster), worker_(worker), options_(options), thread_([this] { Train(); }) {}
-  ~ElasticWorker() override { Join(); }
-
-  void Stop() {
-    MutexLock lock(mu_);
-    if (loop_ != nullptr) loop_->RequestStop();
-  }
-  void Join() {
-    if (thread_.joinable()) thread_.join();
-  }
-  // Returns how often the worker has said `text`.
-  int Said(const std::string& text) const {
-    MutexLock lock(mu_);
-    int count = 0;
-    for (size_t at = said_.find(text); at != std::string::npos; at = said_.find(text, at + 1)) {
-      ++count;
-    }
-    return count;
-  }
-  std::string said() const {
-    MutexLock lock(mu_);
-    return said_;
-  }
-  int64_t step() const {
-    MutexLock lock(mu_);
-    return step_;
-  }
-  // Returns the batch numbers of the steps that this worker has completed.
-  std::vector<int64_t> numbers() const {
-    MutexLock lock(mu_);
-    return numbers_;
-  }
-  // Valid after Join:
-  const Status& status() const { return status_; }
-  const Tensor& weights() const { return weights_; }
-
-  Status AfterStep(const StepResult& result, bool* stop) override {
-    MutexLock lock(mu_);
-    step_ = result.global_step;
-    numbers_.push_back(number_);
-    return OkStatus();
-  }
-  void HoldUpdates() override {
-    if (options_.dies_in_last_save != worker_ || step() < *options_.end) return;
-    cluster_.Stop("worker", worker_);
-    Stop();
-  }
-
- private:
-  void Train() {
-    Program program;
-    const std::string target = cluster_.target("worker", worker_);
-    ElasticGroup group(program, {.workers = ElasticNames(),
-                                 .worker = worker_,
-                                 .ask_seconds = 0.5,
-                                 .form_seconds = 2,
-                                 .rejoin_seconds = 0.2,
-                                 .pause_seconds = 10,
-                                 .present_seconds = 6,
-                                 .target = target});
-    CollectiveReplicas replicas(program,
-                                {.workers = kElasticWorkers, .worker = worker_, .group = &group});
-    const auto scope = program.DeviceFunctionScope(replicas.Devices());
-    const Output x = CallIn(program, "Placeholder", {},
-                            {{"dtype", DType::kFloat}, {"shape", PartialShape({-1, 3})}});
-    const Variable w(program, "w", {3, 1}, GlorotUniform(1));
-    const Output loss =
-        Mean(Square(MatMul(x, w) - 1), Constant(program, Tensor::Vector<int32_t>({0, 1})));
-    const Output mean = replicas.Average(loss);
-    Momentum optimizer(0.01, 0.9);
-    const auto gradients = replicas.Average(optimizer.ComputeGradients(program, loss));
-    const Output train = optimizer.ApplyGradients(program, gradients, program.GlobalStep());
-    TrainingStep step{.train = train, .inputs = {x}, .measures = {{"loss", mean}}};
-    step.next_batch = [&](int64_t number) -> StatusOr<std::vector<Tensor>> {
-      if (number >= *options_.end) return OutOfRange("no more rows");
-      number_ = group.BatchNumber(number);
-      Env::Real().SleepForNanos(2'000'000);
-      return std::vector<Tensor>{NumberedBatch(number_)};
-    };
-    const auto say = [this](const std::string& line) {
-      MutexLock lock(mu_);
-      said_ += line + "\n";
-    };
-    const TrainingOptions options{.target = target,
-                                  .agree = replicas.Agree(),
-                                  .group = &group,
-                                  .checkpoint_dir = options_.checkpoint_dir,
-                                  .save_every_steps = 20,
-                                  .wait_seconds = options_.wait_seconds,
-                                  .retry_seconds = 0.05,
-                                  .connect_seconds = 2,
-                                  .step_seconds = 10,
-                                  .max_failures_in_a_row = 100,
-                                  .stop_on_signals = false,
-                                  .say = say};
-    TrainingLoop loop(program, step, options);
-    loop.AddHook(this);
-    {
-      MutexLock lock(mu_);
-      loop_ = &loop;
-    }
-    status_ = loop.Run();
-    MutexLock lock(mu_);
-    loop_ = nullptr;
-    step_ = loop.global_step();
-    if (!status_.ok()) return;
-    const auto fetched = loop.session().Fetch(w);
-    if (fetched.ok()) weights_ = *fetched;
-  }
-
-  TestCluster& cluster_;
-  const int worker_;
-  const Options options_;
-  mutable Mutex mu_;
-  TrainingLoop* loop_ ABSL_GUARDED_BY(mu_) = nullptr;
-  std::string said_ ABSL_GUARDED_BY(mu_);
-  int64_t step_ ABSL_GUARDED_BY(mu_) = 0;
-  std::vector<int64_t> numbers_ ABSL_GUARDED_BY(mu_);
-  int64_t number_ = 0;  // of the batch of the current step
-  Status status_;
-  Tensor weights_;
-  std::thread thread_;  // last: it uses the other members
-};
 
 class ElasticGroupTest : public testing::Test {
  protected:
@@ -237,9 +85,43 @@ class ElasticGroupTest : public testing::Test {
     }
     return false;
   }
+  // Joins all workers, which must end well after step 33.
+  void JoinWell() {
+    for (const auto& [w, worker] : workers_) {
+      worker->Join();
+      EXPECT_TRUE(worker->status().ok()) << w << ": " << worker->status() << worker->said();
+      EXPECT_EQ(worker->step(), 33) << w;
+    }
+  }
+  // When all have saved, worker 2 connects again, and the others end meanwhile. `is_made`: the
+  // session with the others is made before their servers stop.
+  void TheOthersEndWhileWorker2Connects(bool is_made, const std::string& folder) {
+    const auto before = [this, is_made](int worker, const std::string& action) -> Status {
+      if (worker != 2) {
+        if (action == "end") EventuallyIn([this] { return over_.load(); });
+        if (action == "ended") ++count_;
+      } else if (action == "end" && !begun_.exchange(true)) {
+        return Unavailable("the session is lost");
+      } else if (begun_ && (action == "session 2" || action == "session 3")) {
+        over_ = true;
+        EventuallyIn([this] { return count_ == 2; });
+        for (const int w : {0, 1}) cluster_.Stop("worker", w);
+        return is_made ? OkStatus() : Unavailable("no session");
+      }
+      return OkStatus();
+    };
+    *end_ = 33;
+    StartWorkers({.checkpoint_dir = testing::TempDir() + folder, .before = before});
+    JoinWell();
+    EXPECT_TRUE(over_);
+    EXPECT_TRUE(workers_[2]->weights().valid());
+  }
 
   TestCluster cluster_{{{"worker", kElasticWorkers}}};
   std::shared_ptr<std::atomic<int64_t>> end_ = std::make_shared<std::atomic<int64_t>>(1'000'000);
+  // For BeforeAction:
+  std::atomic<bool> begun_{false}, over_{false};
+  std::atomic<int> count_{0};
   std::map<int, std::unique_ptr<ElasticWorker>> workers_;
   std::vector<std::unique_ptr<ElasticWorker>> lost_;
 };
@@ -392,15 +274,91 @@ TEST_F(ElasticGroupTest, IfNobodyIsLeftToSaveTheErrorSaysSo) {
   *end_ = 33;
   // Worker 1 also stops then, so one of three is left.
   for (int w = 0; w < kElasticWorkers; ++w) {
+    options.stops_after_step = w == 1 ? 33 : 0;
     workers_[w] = std::make_unique<ElasticWorker>(cluster_, w, options);
   }
-  AwaitSteps(1, 33);
-  workers_[1]->Stop();
   workers_[1]->Join();
   workers_[2]->Join();
   EXPECT_THAT(
       std::string(workers_[2]->status().message()),
       HasSubstr("all steps were taken, but the last checkpoint, of step 33, was not saved"));
+}
+
+TEST_F(ElasticGroupTest, HooksEndAloneIfTheOthersHaveEnded) {
+  TheOthersEndWhileWorker2Connects(/*is_made=*/false, "/elastic_alone_without_session");
+}
+
+TEST_F(ElasticGroupTest, HooksEndAloneIfTheSessionsOtherTasksHaveEnded) {
+  TheOthersEndWhileWorker2Connects(/*is_made=*/true, "/elastic_alone_with_session");
+}
+
+TEST_F(ElasticGroupTest, IfTheWatchFailsToEndAWaitItTriesAgain) {
+  const auto before = [this](int worker, const std::string& action) -> Status {
+    if (worker == 2 && begun_) {  // its client is gone
+      if (action == "batch") EventuallyIn([this] { return over_.load(); }, 100);
+      return Unavailable("gone");
+    }
+    const bool leaves = worker == 1 && begun_ && action == "elastic/leave";
+    return leaves && count_.fetch_add(1) == 0 ? Unavailable("the first attempt") : OkStatus();
+  };
+  StartWorkers({.step_seconds = 60, .before = before});
+  AwaitSteps(0, 5);
+  begun_ = true;
+  AwaitSaid({0, 1},
+            "trains with 2 of 3 workers; chief: /job:worker/task:0; without "
+            "/job:worker/task:2");
+  EXPECT_GE(count_, 2);
+  workers_[2]->Stop();
+  over_ = true;
+  lost_.push_back(std::move(workers_[2]));
+  workers_.erase(2);
+  AwaitSteps(0, 5);
+  EndTraining();
+}
+
+TEST_F(ElasticGroupTest, ALastSaveMayTakeLongerThanAStep) {
+  const auto before = [](int worker, const std::string& action) {
+    if (action == "save") Env::Real().SleepForNanos(6'000'000'000);
+    return OkStatus();
+  };
+  *end_ = 33;
+  StartWorkers({.checkpoint_dir = testing::TempDir() + "/elastic_long_save",
+                .step_seconds = 4,
+                .before = before});
+  JoinWell();
+}
+
+TEST_F(ElasticGroupTest, TheErrorOfALateLastSaveNamesTheChief) {
+  const auto before = [](int worker, const std::string& action) {
+    if (action == "save") Env::Real().SleepForNanos(6'000'000'000);
+    return OkStatus();
+  };
+  *end_ = 33;
+  StartWorkers({.wait_seconds = 6,
+                .checkpoint_dir = testing::TempDir() + "/elastic_late_save",
+                .last_save_seconds = 1,
+                .before = before});
+  std::string errors;
+  for (const int w : {1, 2}) {
+    workers_[w]->Join();
+    errors += workers_[w]->status().ToString();
+  }
+  // The first of the two whose time is over ends the wait of the other.
+  EXPECT_THAT(errors, HasSubstr("waiting until /job:worker/task:0 (the chief) has saved the last "
+                                "checkpoint"));
+}
+
+TEST_F(ElasticGroupTest, AfterARestoreTheEndOfTheDataIsReachedAgain) {
+  const auto before = [this](int worker, const std::string& action) {
+    if (action == "save" && !begun_.exchange(true)) {
+      for (int w = 0; w < kElasticWorkers; ++w) cluster_.Restart("worker", w);
+    }
+    return OkStatus();
+  };
+  *end_ = 33;
+  StartWorkers({.checkpoint_dir = testing::TempDir() + "/elastic_end_again", .before = before});
+  JoinWell();
+  EXPECT_GE(workers_[0]->Said("restored "), 1) << workers_[0]->said();
 }
 
 TEST(ElasticGroupMistakes, AreTheProgramsError) {
@@ -414,6 +372,17 @@ TEST(ElasticGroupMistakes, AreTheProgramsError) {
   EXPECT_THAT(error({.workers = {"worker"}}), HasSubstr("'worker': expected a task"));
   EXPECT_THAT(error({.workers = ElasticNames(), .form_seconds = 0}),
               HasSubstr("form_seconds=0, present_seconds=10: all must be more than 0"));
+}
+
+TEST(ElasticGroupMistakes, RunReturnsTheProgramsError) {
+  Program program;
+  const Variable w(program, "w", {1}, Ones());
+  const Output agree = w.Read(), train = w.AssignAdd(w.Read());
+  ElasticGroup group(program, {.workers = ElasticNames(), .worker = 3});
+  TrainingLoop loop(
+      program, {.train = train},
+      {.target = "grpc://localhost:1", .agree = agree, .group = &group, .stop_on_signals = false});
+  EXPECT_THAT(std::string(loop.Run().message()), HasSubstr("no worker 3 of 3"));
 }
 
 TEST(ElasticGroupMistakes, AverageOfALossAfterTheGradients) {

@@ -6,6 +6,7 @@
 
 #include "client/exit_deadline.h"
 #include "client/ops/line_scope.h"
+#include "client/seconds.h"
 #include "client/task_loss.h"
 #include "client/training_context.h"
 #include "client/training_saves.h"
@@ -109,6 +110,7 @@ Status TrainingLoop::CheckGroup() const {
       {!options.session.device_filters.empty(),
        "chooses the tasks of its sessions; leave device_filters out"},
       {context_->step.once != nullptr, "replicas hold all variables; leave ExactlyOnce out"},
+      {!(options.last_save_seconds >= 1), "last_save_seconds must be 1 or more"},
   };
   for (const auto& mistake : mistakes) {
     if (mistake.wrong) return InvalidArgument("TrainingOptions::group: ", mistake.text);
@@ -293,9 +295,11 @@ Status TrainingLoop::AwaitLastSave() {
     return OkStatus();
   }
   context_->all_steps_taken = true;
-  const Status saved = options.group->AwaitLastSave(session(), context_->StepOptions());
+  RunOptions run = context_->StepOptions();
+  run.timeout_ms = Millis(options.last_save_seconds);
+  const Status saved = options.group->AwaitLastSave(session(), run);
   if (context_->stopping() && absl::IsCancelled(saved)) return OkStatus();
-  return IsTaskLoss(saved) && session_->OthersHaveEnded() ? OkStatus() : saved;
+  return IsTaskLoss(saved) && session_->OthersHaveEnded() ? session_->ConnectAlone() : saved;
 }
 
 // Calls End of the hooks that have begun: a training that is told to end while a hook begins does

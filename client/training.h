@@ -96,8 +96,8 @@ struct TrainingOptions {
   Output agree = {};
   // Borrowed; also a hook. If not null, training goes on with the remaining workers when one is
   // lost (elastic_group.h). Needs `agree`. Then the group chooses the chief, and is_chief has no
-  // effect; the loop makes sessions with the group's tasks, so new_session and device filters must
-  // not be given.
+  // effect; the loop makes sessions with the group's tasks and target (ElasticGroup::Options), so
+  // new_session and device filters must not be given. `target` must not be "", but is not used.
   TrainingGroup* group = nullptr;
   // The chief's name, shown by workers that wait for the chief.
   std::string chief = "/job:worker/task:0";
@@ -162,6 +162,9 @@ struct TrainingOptions {
   double connect_seconds = 5;
   // The timeout of each step, each save and each restore.
   double step_seconds = 3600;
+  // With `group`: how long the members wait for each other at the end, until the chief has saved
+  // the last checkpoint. Must be longer than the longest save; at least 1.
+  double last_save_seconds = 6 * 3600;
   // The training ends after more than this many failures without a successful step between them.
   int max_failures_in_a_row = 10;
   // If true, SIGTERM and SIGINT end the training after the current step, and `scheduler` must have
@@ -195,7 +198,9 @@ class TrainingLoop {
   void RequestStop();
 
   int64_t global_step() const;
-  // Returns the session of the last step, for evaluation. REQUIRES: Run has returned OK.
+  // Returns the session of the last step, for evaluation. With TrainingOptions::group, it is a
+  // session with this worker's task only, if the other members had ended before this worker.
+  // REQUIRES: Run has returned OK.
   Session& session();
 
  private:

@@ -43,8 +43,14 @@ class TrainingGroup : public TrainingHook {
   // Makes a session with this worker's task as its master.
   virtual StatusOr<std::unique_ptr<SessionInterface>> NewSession(
       const SessionOptions& options) const = 0;
-  // Returns the tasks with which to train. Unavailable if too few take part.
+  // Returns the name of this worker's task.
+  virtual const std::string& task() const = 0;
+  // Returns the tasks with which to train. Unavailable if too few take part, or if this worker's
+  // own task does not answer.
   virtual StatusOr<std::vector<std::string>> FindMembers() = 0;
+  // Returns whether the last FindMembers has failed because too few workers take part, although
+  // this worker does.
+  virtual bool too_few_members() const = 0;
   // Forms the group with the other members. `has_values`: whether the variables of this worker have
   // values from its own steps.
   virtual StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) = 0;
@@ -52,7 +58,8 @@ class TrainingGroup : public TrainingHook {
   // before this call.
   virtual Status ShareValues(Session& session, const RunOptions& options) = 0;
   // Returns when all members have called it. The chief calls it when it has saved the last
-  // checkpoint. Aborted or Unavailable if a member is lost before.
+  // checkpoint. Aborted or Unavailable if a member is lost before; DeadlineExceeded, with the
+  // chief's name, after the timeout of `options`.
   virtual Status AwaitLastSave(Session& session, const RunOptions& options) = 0;
   // Tells the other workers that this one takes part no more.
   virtual void Retire() = 0;

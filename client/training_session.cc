@@ -15,6 +15,12 @@ namespace {
 constexpr int kNamesShown = 5;
 constexpr double kSayAgainSeconds = 30;
 
+// Returns whether another attempt to connect may succeed. A task that does not answer in time is
+// treated like one that has not started.
+bool MayConnectLater(const Status& status) {
+  return IsTaskLoss(status) || absl::IsDeadlineExceeded(status);
+}
+
 // Returns a text such as "w, b and 3 more".
 std::string SummarizeNames(std::vector<std::string> names) {
   const size_t count = names.size();
@@ -35,18 +41,21 @@ TrainingSession::Nodes TrainingSession::AddNodes(const TrainingContext& context)
 }
 
 Status TrainingSession::Connect() {
+  others_have_ended_ = false;
   const int64_t start = context_.options.env->NowNanos();
   while (true) {
-    const Status status = TryConnect();
-    // A task that does not answer in time is treated like one that has not started.
-    if (!IsTaskLoss(status) && !absl::IsDeadlineExceeded(status)) return status;
+    Status status = TryConnect();
+    if (MayConnectLater(status) && OthersHaveEnded()) {
+      const Status alone = ConnectAlone();
+      others_have_ended_ = alone.ok();
+      status = alone.ok() ? Unavailable("the other workers have ended: ", status.message()) : alone;
+    }
+    if (others_have_ended_ || !MayConnectLater(status)) return status;
     const double waited = (context_.options.env->NowNanos() - start) * 1e-9;
     if (waited > context_.options.wait_seconds) {
       return DeadlineExceeded("gave up after waiting ", absl::StrFormat("%.0f", waited),
                               " s: ", status.message());
     }
-    others_have_ended_ = OthersHaveEnded();
-    if (others_have_ended_) return Unavailable("the other workers have ended: ", status.message());
     SayWaiting(StrCat("waiting: ", status.message()));
     Sleep(context_.options.retry_seconds);
     if (context_.stopping()) return Cancelled("told to stop while waiting: ", status.message());
@@ -102,10 +111,18 @@ Status TrainingSession::NewSessionOfGroup() {
   return NewSession(members);
 }
 
+Status TrainingSession::ConnectAlone() {
+  TrainingGroup& group = *context_.options.group;
+  if (session_ != nullptr) group.Leave(*session_);
+  RETURN_IF_ERROR(NewSession({group.task()}));
+  return context_.program.locals().empty() ? OkStatus()
+                                           : session_->Execute(nodes_.initialize_locals);
+}
+
 bool TrainingSession::OthersHaveEnded() {
   TrainingGroup* const group = context_.options.group;
   return context_.all_steps_taken && group != nullptr && saves_.HasNewest() &&
-         !group->FindMembers().ok();
+         !group->FindMembers().ok() && group->too_few_members();
 }
 
 void TrainingSession::End() {

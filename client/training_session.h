@@ -35,15 +35,19 @@ class TrainingSession {
   // ends the training meanwhile, and Unavailable if others_have_ended(). REQUIRES: no save and no
   // step runs.
   Status Connect();
+  // Makes a session with this worker's task only, in which the hooks can end after the other
+  // members of the group have ended. REQUIRES: the training has a group; no save and no step runs.
+  Status ConnectAlone();
   // Returns whether this worker need not look for the other members of its group again: all steps
   // were taken, the last checkpoint is there, and too few others take part.
   bool OthersHaveEnded();
-  // Returns the result of OthersHaveEnded because of which Connect has given up.
+  // Returns whether the last Connect has given up because of OthersHaveEnded. Then session() is one
+  // of ConnectAlone.
   bool others_have_ended() const { return others_have_ended_; }
   // Calls SessionEnds of the hooks. session() stays valid until the next Connect.
   void End();
 
-  // REQUIRES: Connect has made a session.
+  // REQUIRES: Connect or ConnectAlone has made a session.
   Session& session() { return *session_; }
 
  private:

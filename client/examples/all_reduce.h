@@ -45,11 +45,11 @@ class AllReduce {
             const std::string& target);
 
   bool used() const { return replicas_.has_value(); }
+  // Returns whether the workers, and so the chief, may change.
+  bool elastic() const { return group_.has_value(); }
   // This function and the following ones REQUIRE used().
   client::CollectiveReplicas& replicas() { return *replicas_; }
   bool is_chief() const { return replicas_->is_chief(); }
-  // Returns whether the workers, and so the chief, may change.
-  bool elastic() const { return group_.has_value(); }
   // Returns the number of this worker's batch for the step. No other worker or step gets this
   // number.
   int64_t BatchNumber(int64_t global_step) const;

@@ -18,12 +18,14 @@ FLAGS = ["--strategy=allreduce", "--elastic", "--model=mlp", "--batch_size=64"]
 
 
 def event_steps(path):
-    """Returns the steps of the events in a TFRecord file."""
+    """Returns the steps of the events in a TFRecord file, which may still be written."""
     steps = []
     with open(path, "rb") as file:
-        while header := file.read(12):
-            event = file.read(struct.unpack_from("<Q", header)[0])
-            file.read(4)  # the checksum
+        while len(header := file.read(12)) == 12:
+            length = struct.unpack_from("<Q", header)[0]
+            event = file.read(length)
+            if len(event) < length or len(file.read(4)) < 4:  # the checksum
+                break
             at = 9  # behind the wall time, which is the first field
             if event[at:at + 1] != b"\x10":  # the field `step`, unless it is 0
                 continue
@@ -44,8 +46,8 @@ class ElasticTest(ClusterTest):
         run.wait_for(r"worker/0.* loss ")
         return run
 
-    def ends_well(self, run):
-        self.assertEqual(run.finish(), 0, run.output())
+    def ends_well(self, run, seconds=120):
+        self.assertEqual(run.finish(seconds), 0, run.output())
         accuracy = re.search(r"test accuracy: (0\.\d+)", run.output())
         self.assertIsNotNone(accuracy, run.output())
         self.assertGreater(float(accuracy.group(1)), 0.78)
@@ -89,19 +91,30 @@ class ElasticTest(ClusterTest):
 
     def test_the_next_chief_writes_the_summaries(self):
         folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
-        run = self.start(*FLAGS, "--steps=2000", "--summary_dir=" + folder, "--summary_steps=50",
+        # Enough steps that the training lasts longer than until the first flush, after 10 s.
+        run = self.start(*FLAGS, "--steps=10000", "--summary_dir=" + folder, "--summary_steps=50",
                          ps=0, workers=3, run_flags=["--elastic"])
         run.wait_for("worker/0.*trains with 3 of 3 workers")
         run.wait_for(r"worker/0.* loss ")
         pids = [run.pid("worker", worker) for worker in range(3)]
+
+        def steps_by_worker():
+            steps = {}
+            for path in glob.glob(folder + "/events.out.tfevents.*"):
+                writer = int(path.split(".")[-2])
+                steps.setdefault(pids.index(writer), []).extend(event_steps(path))
+            return steps
+
+        def ask():
+            written = max(steps_by_worker().get(0, []), default=0)
+            return "worker 0 has written a step" if written > 0 else run.output()
+
+        self.until(ask, "worker 0 has written a step", seconds=60)
         run.kill("worker", 0)
-        self.ends_well(run)
-        steps = {}  # the steps of the events, by the process that wrote them
-        for path in glob.glob(folder + "/events.out.tfevents.*"):
-            writer = int(path.split(".")[-2])
-            steps.setdefault(pids.index(writer), []).extend(event_steps(path))
+        self.ends_well(run, seconds=300)
+        steps = steps_by_worker()
         self.assertEqual(sorted(steps), [0, 1])
-        self.assertGreaterEqual(max(steps[1]), 1950)
+        self.assertGreaterEqual(max(steps[1]), 9950)
         self.assertLess(max(steps[0]), min(step for step in steps[1] if step > 0) + 50)
 
     def test_flags_that_do_not_go_together(self):

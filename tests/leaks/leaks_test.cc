@@ -28,6 +28,8 @@ namespace {
 
 constexpr int kConcurrentSteps = 8;
 constexpr int64_t kShortRounds = 200, kRoundsPerKill = 50;
+// The test fails if no step was aborted for so long.
+constexpr int64_t kNoAbortNanosMax = 120'000'000'000;
 constexpr char kPs[] = "/job:ps/task:0/device:CPU:0";
 constexpr char kMaster[] = "/job:worker/task:0/device:CPU:0";
 constexpr char kVictim[] = "/job:worker/task:1/device:CPU:0";
@@ -137,8 +139,27 @@ class LeaksCluster {
 // Counts the ends of steps, by all clients.
 struct Ends {
   std::atomic<int64_t> aborted{0}, well{0}, lost{0};
+  std::atomic<int64_t> last_aborted_ns{Env::Real().NowNanos()};
   Mutex mu;
-  std::string wrong ABSL_GUARDED_BY(mu);
+  std::string wrong ABSL_GUARDED_BY(mu);  // the first error that no step should have
+
+  void NoteAborted() {
+    last_aborted_ns = Env::Real().NowNanos();
+    ++aborted;
+  }
+  void NoteWrong(const std::string& text) {
+    MutexLock lock(mu);
+    if (wrong.empty()) wrong = text;
+  }
+  // Returns whether fewer than `rounds` steps were aborted. Also returns false, and sets `wrong`,
+  // if none was aborted for kNoAbortNanosMax.
+  bool GoOn(int64_t rounds) {
+    if (aborted >= rounds) return false;
+    if (Env::Real().NowNanos() - last_aborted_ns < kNoAbortNanosMax) return true;
+    NoteWrong(StrCat("no step was aborted for ", kNoAbortNanosMax / 1'000'000'000, " s, after ",
+                     aborted.load(), " of ", rounds));
+    return false;
+  }
 };
 
 // Runs a random step, which ends within seconds in any case.
@@ -171,7 +192,7 @@ void RunClient(LeaksCluster& cluster, int client, int64_t rounds, Ends& ends) {
   CHECK_OK(steps.g.status());
   std::mt19937 random(static_cast<unsigned>(client) + 1);
   std::unique_ptr<SessionInterface> session;
-  while (ends.aborted < rounds) {
+  while (ends.GoOn(rounds)) {
     if (session == nullptr) {
       session = cluster.NewSession();
       if (!session->Extend(steps.g.graph()).ok()) session = nullptr;
@@ -182,14 +203,13 @@ void RunClient(LeaksCluster& cluster, int client, int64_t rounds, Ends& ends) {
     if (ran.ok()) {
       ++ends.well;
     } else if (absl::IsDeadlineExceeded(ran) || absl::IsCancelled(ran)) {
-      ++ends.aborted;
+      ends.NoteAborted();
     } else if (absl::IsAborted(ran) || absl::IsUnavailable(ran)) {
       ++ends.lost;
       session = nullptr;
     } else {
-      MutexLock lock(ends.mu);
-      if (ends.wrong.empty()) ends.wrong = ran.ToString();
-      ++ends.aborted;
+      ends.NoteWrong(ran.ToString());
+      ends.NoteAborted();
     }
   }
 }
@@ -203,7 +223,7 @@ void AbortAndKill(LeaksCluster& cluster, int64_t rounds) {
   }
   std::mt19937 random(1);
   int64_t kills = 0;
-  while (ends.aborted < rounds) {
+  while (ends.GoOn(rounds)) {
     Env::Real().SleepForNanos(1'000'000 + static_cast<int64_t>(random() % 1'000'000));
     if (ends.aborted < kills * kRoundsPerKill) continue;
     ++kills;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/elastic_client.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
@@ -154,7 +153,6 @@ Status ElasticClient::SessionReady(client::Session&, int64_t global_step) {
 Status ElasticClient::AfterStep(const client::StepResult& result, bool*) {
   if (!alive()) return OkStatus();
   step_ = result.global_step;
-  seen_.step = std::max(seen_.step, step_);
   const double loss = result.measures.at("loss");
   const client::ElasticGroup& group = model_->group;
   const int64_t batches = group.BatchNumber(step_ - 1) - group.rank();

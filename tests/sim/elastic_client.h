@@ -33,8 +33,7 @@ struct ElasticSeen {
   // By the group's key, the step, and the number of batches that were used before it. A group of
   // the same key may take a step again, from older values.
   std::map<std::tuple<int32_t, int64_t, int64_t>, double> losses;
-  int64_t step = 0;  // the highest that was taken
-  int formed = 0;    // groups, counted by their chiefs
+  int formed = 0;  // groups, counted by their chiefs
   std::vector<std::string> violations;
   std::function<void(int worker, const std::string& line)> say;
   // Called by the chief before it reads the variables for the last checkpoint.
@@ -56,7 +55,6 @@ class ElasticClient final : public client::TrainingHook {
   bool alive() const { return env_.alive(); }
   bool ended() const { return ended_; }
   int worker() const { return worker_; }
-  SimProcess& process() { return process_; }
   // Valid when the client has ended:
   const Status& status() const { return status_; }
   int64_t step() const { return loop_->global_step(); }

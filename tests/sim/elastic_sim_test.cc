@@ -149,6 +149,8 @@ class ElasticWorld {
     const std::string host = StrCat("worker-", fault.worker);
     Say("FAULT: " + fault.ToString());
     last_fault_ns_ = std::max(last_fault_ns_, until_ns);
+    hit_[fault.worker] = true;
+    if (fault.kind == ElasticFault::kCut) hit_[fault.other] = true;
     switch (fault.kind) {
       case ElasticFault::kKillWorker:
         return Kill(fault.worker, /*process=*/true, fault.lasts_ms);
@@ -167,6 +169,7 @@ class ElasticWorld {
   void LastSave(int worker) {
     if (!dies_in_last_save_) return;
     dies_in_last_save_ = false;
+    hit_[worker] = true;
     Say(StrCat("FAULT: worker ", worker, " dies in its last save"));
     last_fault_ns_ = std::max(last_fault_ns_, scheduler_.now_ns() + 3'000 * kMilli);
     Kill(worker, /*process=*/true, 3'000);
@@ -175,6 +178,12 @@ class ElasticWorld {
   bool AllEnded() {
     return std::all_of(current_, current_ + kWorkers,
                        [](const ElasticClient* each) { return !each->alive() || each->ended(); });
+  }
+
+  // Returns whether the worker may have found too few others to train with at the end: a fault has
+  // hit it, or so many others that it was in a minority.
+  bool MayBeAlone(int worker) const {
+    return hit_[worker] || std::count(hit_, hit_ + kWorkers, true) > kWorkers / 2;
   }
 
   // Checks the ends of the trainings.
@@ -191,8 +200,7 @@ class ElasticWorld {
         }
       } else {
         Say(StrCat("worker ", each->worker(), " has ended with ", each->status().ToString()));
-        // A worker that was lost at the end finds nobody to train with.
-        if (!absl::IsDeadlineExceeded(each->status())) {
+        if (!absl::IsDeadlineExceeded(each->status()) || !MayBeAlone(each->worker())) {
           Violation(StrCat("worker ", each->worker(), " has failed: ", each->status().ToString()));
         }
       }
@@ -278,6 +286,7 @@ class ElasticWorld {
   std::vector<std::unique_ptr<SimProcess>> processes_;
   std::vector<std::unique_ptr<ElasticClient>> clients_;
   std::vector<std::unique_ptr<Thread>> threads_;
+  bool hit_[kWorkers] = {};  // whether a fault has hit the worker or its client
   int64_t last_fault_ns_ = 0;
   bool ending_ = false;
   std::string timeline_;
