@@ -29,7 +29,7 @@ class ChiefHook final : public TrainingHook {
   ChiefHook(std::function<bool()> is_chief, Make make)
       : is_chief_(std::move(is_chief)), make_(std::move(make)) {}
 
-  Status SessionReady(Session& session, int64_t global_step) override {
+  Status SessionBegins(const HookSession& begun) override {
     if (!is_chief_()) {
       hook_ = nullptr;
       return OkStatus();
@@ -37,7 +37,7 @@ class ChiefHook final : public TrainingHook {
     if (hook_ == nullptr) {
       ASSIGN_OR_RETURN(hook_, make_());
     }
-    return hook_->SessionReady(session, global_step);
+    return hook_->SessionBegins(begun);
   }
   Status BeforeStep(int64_t global_step) override {
     return hook_ == nullptr ? OkStatus() : hook_->BeforeStep(global_step);

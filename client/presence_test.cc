@@ -97,7 +97,7 @@ TEST(ChiefHookTest, IsMadeForEachTimeAsChief) {
                  });
   const auto run_session = [&](bool chief) {
     is_chief = chief;
-    RETURN_IF_ERROR(hook.SessionReady(session, 0));
+    RETURN_IF_ERROR(hook.SessionBegins({.session = session}));
     return hook.AfterStep({}, &stop);
   };
   EXPECT_EQ(run_session(false), OkStatus());

@@ -85,8 +85,8 @@ class ElasticTest(ClusterTest):
         self.rejoins(killed=1)
 
     def test_a_chief_that_is_back_is_chief_again(self):
+        # It may be back before the others have formed a group of two.
         run = self.rejoins(killed=0)
-        self.assertIn("trains with 2 of 3 workers; chief: /job:worker/task:1", run.output())
         self.assertIn("test accuracy", run.output())
 
     def test_the_next_chief_writes_the_summaries(self):
