@@ -200,7 +200,9 @@ void MemoryPlan::KeepOrder() {
   if (!AlwaysFits()) Chain(std::vector<bool>(graph_.max_id(), true));
 }
 
-// Adds control edges between the wanted nodes of each device that is near the limit.
+// Adds control edges between the wanted nodes of each device that is near the limit. Constants get
+// none: they do not count, and the partitioner copies only constants without control inputs to the
+// devices of their readers.
 void MemoryPlan::Chain(const std::vector<bool>& wanted) {
   OrderChain chain(&graph_, order_);
   std::vector<OrderChain::Ends> ends(model_.devices().size());  // by device
@@ -208,6 +210,7 @@ void MemoryPlan::Chain(const std::vector<bool>& wanted) {
     chain.Visit(*node);
     const int device = model_.DeviceOf(*node);
     if (!near_limit_[device] || !wanted[node->id()] || conditional_[node->id()]) continue;
+    if (node->op().is_constant) continue;
     if (IsSwapOut(*node)) {
       chain.AddEnd(node, &ends[device]);
     } else if (IsSwapIn(*node)) {

@@ -58,7 +58,7 @@ class MemoryPlan {
   // With these edges, the executors keep the order of all nodes that make or read much memory.
   // Leaves out edges that could make a node wait for itself by way of a queue or a collective
   // (order_chain.h). First chains only the nodes that make or read buffers of MinBufferBytes() or
-  // more; if other orders may then still exceed the limit, all nodes.
+  // more; if other orders may then still exceed the limit, all nodes but constants.
   void KeepOrder();
   // Returns, by device, an upper bound of the memory that the step can take in any order of
   // execution.
