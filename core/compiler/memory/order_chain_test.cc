@@ -147,5 +147,22 @@ TEST(OrderChainTest, NoNewWayBetweenNodesThatMayWait) {
   }
 }
 
+// In a partial run, the client may give the feed only after it has the fetch.
+TEST(OrderChainTest, AFetchDoesNotWaitForAFeed) {
+  Chain c;
+  Node* const feed = c.Add("feed", "_Recv", {}, {.attrs = {{"tensor_type", DType::kFloat}}});
+  c.order.push_back(feed);
+  Node* const after = c.Run("after", "Heavy", {{feed, 0}});
+  Node* const before = c.Run("before", "Noise");
+  Node* const fetch =
+      c.Add("fetch", "_Send", {{before, 0}}, {.attrs = {{"T", DType::kFloat}}});
+  c.order.push_back(fetch);
+  Node* const last = c.Run("last", "Noise");
+  c.Keep();
+  EXPECT_FALSE(c.Leads(feed, fetch)) << "the step would never end";
+  EXPECT_TRUE(c.Leads(after, last));
+  EXPECT_TRUE(c.Leads(before, last));
+}
+
 }  // namespace
 }  // namespace penstock
