@@ -62,9 +62,10 @@ class GraphPieces {
   bool ended_ = false;
 };
 
-// As WriteGraphFile of graph_proto.h. A graph whose constants take more than
+// As WriteGraphFile of graph_proto.h. A graph whose tensors, or whose GraphDef, take more than
 // `limits.whole_bytes_max` is written in pieces (piece_file.h); ReadGraphFile reads these files,
-// other programs do not.
+// other programs do not. ResourceExhausted if the graph is too large for a text file, or if it is
+// larger than 2 GiB without its large constants of numbers.
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path,
                       const PieceLimits& limits);
 

@@ -189,6 +189,25 @@ TEST(GraphPiecesTest, AFileOfPiecesRoundTrips) {
   EXPECT_THAT(std::string(text.message()), HasSubstr("only a binary file can hold it"));
 }
 
+TEST(GraphPiecesTest, AFileIsWholeIfOneMessageHoldsIt) {
+  const Graph graph = LargeGraph();
+  tensorflow::GraphDef whole;
+  ExportGraph(graph, &whole);
+  const auto size = static_cast<int64_t>(whole.ByteSizeLong());
+  ASSERT_GT(size, 1640) << "the bytes of the tensors";
+  const std::string path = testing::TempDir() + "/whole.pb";
+  for (const int64_t bytes_max : {size, size - 1, int64_t{1640}}) {
+    SCOPED_TRACE(bytes_max);
+    const PieceLimits limits = {.whole_bytes_max = bytes_max, .constant_bytes_min = 300};
+    ASSERT_TRUE(WriteGraphFile(Env::Real(), graph, path, limits).ok());
+    const std::string bytes = *Env::Real().ReadFile(path);
+    EXPECT_EQ(bytes.starts_with("PenstockGraph 1\n"), bytes_max < size);
+    const StatusOr<Graph> again = ReadGraphFile(Env::Real(), path, TestOps());
+    ASSERT_TRUE(again.ok()) << again.status();
+    ExpectSame(*again, graph);
+  }
+}
+
 TEST(GraphPiecesTest, DamagedFilesAreRefused) {
   const std::string path = testing::TempDir() + "/damaged.pb";
   ASSERT_TRUE(WriteGraphFile(Env::Real(), LargeGraph(), path, kSmall).ok());
