@@ -85,7 +85,8 @@ class ConstantPieces {
   Status Add(const std::string& scope, const tensorflow::GraphDef& def);
   // Adds the nodes of `def` to `graph` by `import`, and gives them the values that have come in
   // pieces. Forgets all constants of the scope, also if this fails. Changes `def`.
-  // InvalidArgument if a value is missing or incomplete; then the graph stays as it was.
+  // InvalidArgument if a value is missing or incomplete, or is for a node that is no constant; then
+  // the graph stays as it was. InvalidArgument, too, if `import` has not added the constant.
   Status Import(const std::string& scope, tensorflow::GraphDef* def, Graph* graph,
                 absl::FunctionRef<Status(const tensorflow::GraphDef&, Graph*)> import);
   // Forgets the constants of all scopes that begin with `prefix`.
