@@ -154,8 +154,7 @@ TEST(OrderChainTest, AFetchDoesNotWaitForAFeed) {
   c.order.push_back(feed);
   Node* const after = c.Run("after", "Heavy", {{feed, 0}});
   Node* const before = c.Run("before", "Noise");
-  Node* const fetch =
-      c.Add("fetch", "_Send", {{before, 0}}, {.attrs = {{"T", DType::kFloat}}});
+  Node* const fetch = c.Add("fetch", "_Send", {{before, 0}}, {.attrs = {{"T", DType::kFloat}}});
   c.order.push_back(fetch);
   Node* const last = c.Run("last", "Noise");
   c.Keep();

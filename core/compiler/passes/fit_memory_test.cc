@@ -220,8 +220,8 @@ TEST(FitMemoryTest, APartialRunDoesNotWaitForALateFeed) {
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   EXPECT_TRUE(p.report.memory.ordered);
   const Graph& planned = p.After("memory");
-  const Node *const feed = planned.FindNode("_feed_late"),
-                    *const fetch = planned.FindNode("_fetch_back0");
+  const Node *const feed = planned.FindNode("_feed_late"), *const fetch =
+                                                               planned.FindNode("_fetch_back0");
   ASSERT_TRUE(feed != nullptr && fetch != nullptr);
   EXPECT_FALSE(PathLeads(feed, fetch)) << "the client would wait forever";
 }
