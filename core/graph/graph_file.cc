@@ -17,14 +17,19 @@ namespace penstock {
 namespace {
 
 // Graphs that a single message can hold are written as one, which other programs can read.
-constexpr PieceLimits kFileLimits = {.whole_bytes_max = int64_t{7} << 28,
+constexpr PieceLimits kFileLimits = {.whole_bytes_max = INT32_MAX,
                                      .piece_bytes_max = int64_t{64} << 20};
 
 StatusOr<std::string> Serialize(const tensorflow::GraphDef& def, bool text) {
   std::string contents;
   if (text) {
-    if (google::protobuf::TextFormat::PrintToString(def, &contents)) return contents;
-    return Internal("cannot be printed");
+    if (!google::protobuf::TextFormat::PrintToString(def, &contents)) {
+      return Internal("cannot be printed");
+    }
+    if (contents.size() <= INT32_MAX) return contents;
+    return ResourceExhausted("takes ", contents.size(),
+                             " bytes as text, a text file holds 2 GiB at most: only a binary file "
+                             "can hold it");
   }
   if (def.ByteSizeLong() > INT32_MAX) {
     return ResourceExhausted("takes ", def.ByteSizeLong(),
@@ -103,18 +108,24 @@ Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path,
   const auto annotate = [&](const Status& status) {
     return Annotate(status, StrCat("the graph for '", path, "'"));
   };
-  GraphPieces pieces(graph, /*first_id=*/0, limits);
+  GraphPieces whole(graph, /*first_id=*/0, limits);
   const bool text = absl::EndsWith(path, ".pbtxt");
-  if (!pieces.whole() && text) {
+  if (!whole.whole() && text) {
     return annotate(ResourceExhausted("has more than ", limits.whole_bytes_max,
-                                      " bytes of constants: only a binary file can hold it"));
+                                      " bytes of tensors: only a binary file can hold it"));
   }
-  if (!pieces.whole()) return annotate(WritePieceFile(env, std::move(pieces), path));
-  tensorflow::GraphDef def;
-  pieces.Next(&def);
-  const StatusOr<std::string> contents = Serialize(def, text);
-  if (!contents.ok()) return annotate(contents.status());
-  return env.WriteFileAtomically(path, *contents);
+  if (whole.whole()) {
+    tensorflow::GraphDef def;
+    whole.Next(&def);
+    if (text || static_cast<int64_t>(def.ByteSizeLong()) <= limits.whole_bytes_max) {
+      const StatusOr<std::string> contents = Serialize(def, text);
+      if (!contents.ok()) return annotate(contents.status());
+      return env.WriteFileAtomically(path, *contents);
+    }
+  }
+  PieceLimits in_pieces = limits;
+  in_pieces.whole_bytes_max = 0;
+  return annotate(WritePieceFile(env, GraphPieces(graph, /*first_id=*/0, in_pieces), path));
 }
 
 }  // namespace penstock

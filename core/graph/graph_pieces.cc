@@ -60,6 +60,9 @@ StatusOr<Piece> ParsePiece(const tensorflow::NodeDef& node) {
                            declared.ToString());
   }
   ASSIGN_OR_RETURN(piece.shape, Shape::Make(declared.dims()));
+  if (piece.shape.num_elements() == 0) {
+    return InvalidArgument("a piece of a constant of 0 bytes");
+  }
   piece.offset = offset->second.i();
   piece.bytes = &bytes->second.s();
   return piece;
@@ -155,9 +158,8 @@ Status ConstantPieces::AddPiece(const tensorflow::NodeDef& node, Arrivings* arri
     // Divides, because a product of numbers from another process may overflow.
     const auto size = static_cast<int64_t>(SizeOf(piece.dtype));
     if (piece.shape.num_elements() > (bytes_max_ - bytes_) / size) {
-      return ResourceExhausted(
-          "the constants of this session that arrive in pieces take more than ", bytes_max_,
-          " bytes");
+      return ResourceExhausted("the constants that arrive in pieces take more than ", bytes_max_,
+                               " bytes");
     }
     ASSIGN_OR_RETURN(Tensor value, Tensor::Make(CpuAllocator(), piece.dtype, piece.shape));
     bytes_ += BytesOf(value);
@@ -196,6 +198,10 @@ Status ConstantPieces::Import(
   std::vector<std::pair<std::string, Tensor>> values;
   for (tensorflow::NodeDef& node : *def->mutable_node()) {
     if (!HasMark(node)) continue;
+    const OpDef* const op = graph->registry().FindOp(node.op());
+    if (op == nullptr || !op->is_constant) {
+      return InNode(InvalidArgument("only the value of a constant comes in pieces"), node.name());
+    }
     node.mutable_attr()->erase(kInPieces);
     const auto found = arrivings.find(node.name());
     if (found == arrivings.end() || found->second.filled != BytesOf(found->second.value)) {
@@ -210,7 +216,13 @@ Status ConstantPieces::Import(
     arrivings.erase(found);
   }
   RETURN_IF_ERROR(import(*def, graph));
-  for (auto& [name, value] : values) graph->set_attr(graph->FindNode(name), "value", value);
+  for (auto& [name, value] : values) {
+    Node* const node = graph->FindNode(name);
+    if (node == nullptr || !node->op().is_constant) {
+      return InNode(InvalidArgument("the constant is not in the graph"), name);
+    }
+    graph->set_attr(node, "value", value);
+  }
   return OkStatus();
 }
 

@@ -62,9 +62,10 @@ class GraphPieces {
   bool ended_ = false;
 };
 
-// As WriteGraphFile of graph_proto.h. A graph whose constants take more than
+// As WriteGraphFile of graph_proto.h. A graph whose tensors, or whose GraphDef, take more than
 // `limits.whole_bytes_max` is written in pieces (piece_file.h); ReadGraphFile reads these files,
-// other programs do not.
+// other programs do not. ResourceExhausted if the graph is too large for a text file, or if it is
+// larger than 2 GiB without its large constants of numbers.
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path,
                       const PieceLimits& limits);
 
@@ -84,7 +85,8 @@ class ConstantPieces {
   Status Add(const std::string& scope, const tensorflow::GraphDef& def);
   // Adds the nodes of `def` to `graph` by `import`, and gives them the values that have come in
   // pieces. Forgets all constants of the scope, also if this fails. Changes `def`.
-  // InvalidArgument if a value is missing or incomplete; then the graph stays as it was.
+  // InvalidArgument if a value is missing or incomplete, or is for a node that is no constant; then
+  // the graph stays as it was. InvalidArgument, too, if `import` has not added the constant.
   Status Import(const std::string& scope, tensorflow::GraphDef* def, Graph* graph,
                 absl::FunctionRef<Status(const tensorflow::GraphDef&, Graph*)> import);
   // Forgets the constants of all scopes that begin with `prefix`.

@@ -138,6 +138,32 @@ TEST(GraphPiecesTest, APieceMustContinueItsConstant) {
   EXPECT_THAT(ErrorOfAssembly(defs), HasSubstr("of another type"));
 }
 
+TEST(GraphPiecesTest, OnlyConstantsComeInPieces) {
+  const auto good = DefsOf(LargeGraph(), kSmall);
+  auto defs = good;
+  for (const char* op : {"AddN", "NoSuchOp"}) {
+    defs[4].mutable_node(1)->set_op(op);
+    EXPECT_EQ(Assemble(defs).status().code(), StatusCode::kInvalidArgument) << op;
+    EXPECT_THAT(ErrorOfAssembly(defs), HasSubstr("'a': only the value of a constant")) << op;
+  }
+  defs = good;
+  auto& attrs = *defs[0].mutable_node(0)->mutable_attr();
+  attrs.at("shape").mutable_shape()->mutable_dim(0)->set_size(0);
+  attrs.at("bytes").clear_s();
+  EXPECT_THAT(ErrorOfAssembly(defs), HasSubstr("a constant of 0 bytes"));
+}
+
+TEST(GraphPiecesTest, AConstantThatIsNotImportedIsRefused) {
+  auto defs = DefsOf(LargeGraph(), kSmall);
+  ConstantPieces constants;
+  Graph graph(TestOps());
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(constants.Add("s", defs[i]).ok());
+  const auto nothing = [](const tensorflow::GraphDef&, Graph*) { return OkStatus(); };
+  const Status status = constants.Import("s", &defs[4], &graph, nothing);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'a': the constant is not in the graph"));
+}
+
 // A client whose call has failed sends the constant again from its beginning.
 TEST(GraphPiecesTest, AFirstPieceBeginsAnew) {
   auto defs = DefsOf(LargeGraph(), kSmall);
@@ -187,6 +213,25 @@ TEST(GraphPiecesTest, AFileOfPiecesRoundTrips) {
   EXPECT_EQ(*Env::Real().ReadFile(path), bytes);
   const Status text = WriteGraphFile(Env::Real(), graph, path + ".pbtxt", kSmall);
   EXPECT_THAT(std::string(text.message()), HasSubstr("only a binary file can hold it"));
+}
+
+TEST(GraphPiecesTest, AFileIsWholeIfOneMessageHoldsIt) {
+  const Graph graph = LargeGraph();
+  tensorflow::GraphDef whole;
+  ExportGraph(graph, &whole);
+  const auto size = static_cast<int64_t>(whole.ByteSizeLong());
+  ASSERT_GT(size, 1640) << "the bytes of the tensors";
+  const std::string path = testing::TempDir() + "/whole.pb";
+  for (const int64_t bytes_max : {size, size - 1, int64_t{1640}}) {
+    SCOPED_TRACE(bytes_max);
+    const PieceLimits limits = {.whole_bytes_max = bytes_max, .constant_bytes_min = 300};
+    ASSERT_TRUE(WriteGraphFile(Env::Real(), graph, path, limits).ok());
+    const std::string bytes = *Env::Real().ReadFile(path);
+    EXPECT_EQ(bytes.starts_with("PenstockGraph 1\n"), bytes_max < size);
+    const StatusOr<Graph> again = ReadGraphFile(Env::Real(), path, TestOps());
+    ASSERT_TRUE(again.ok()) << again.status();
+    ExpectSame(*again, graph);
+  }
 }
 
 TEST(GraphPiecesTest, DamagedFilesAreRefused) {

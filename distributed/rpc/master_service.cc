@@ -43,6 +43,7 @@ StatusOr<SessionOptions> OptionsOf(const tensorflow::ConfigProto& config,
     return InvalidArgument("Distributed session does not support session thread pool options.");
   }
   RETURN_IF_ERROR(CheckCluster(config.cluster_def(), cluster));
+  RETURN_IF_ERROR(CheckParameters(config));
   return FromProto(config);
 }
 

@@ -259,6 +259,13 @@ TEST_F(MasterServiceTest, WhatIsNotSupportedSaysSo) {
   EXPECT_EQ(threads.error_message(),
             "Distributed session does not support session thread pool options.");
   config.Clear();
+  auto& ours = *config.mutable_graph_options()->mutable_rewrite_options()->add_custom_optimizers();
+  ours.set_name("penstock");
+  (*ours.mutable_parameter_map())["disabled_passes"].set_s("fold");
+  const grpc::Status passes = Create(config);
+  EXPECT_EQ(passes.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_THAT(passes.error_message(), HasSubstr("disabled_passes: must be a list of strings"));
+  config.Clear();
   (*config.mutable_cluster_def()->add_job()->mutable_tasks())[0] = "other:1";
   config.mutable_cluster_def()->mutable_job(0)->set_name("ps");
   EXPECT_EQ(Create(config).error_code(), grpc::UNIMPLEMENTED);

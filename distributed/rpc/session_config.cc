@@ -30,13 +30,18 @@ std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
     if (optimizer.name() != kOurOptimizer) continue;
     const auto given = optimizer.parameter_map().find(kDisabledPasses);
     if (given == optimizer.parameter_map().end()) continue;
-    if (given->second.value_case() != tensorflow::AttrValue::kList) {
-      passes.emplace_back("(disabled_passes must be a list of strings)");  // refused as unknown
-    }
     const auto& names = given->second.list().s();
     passes.insert(passes.end(), names.begin(), names.end());
   }
   return passes;
+}
+
+// Returns whether the value is a list that contains nothing but strings.
+bool IsListOfStrings(const tensorflow::AttrValue& value) {
+  if (value.value_case() != tensorflow::AttrValue::kList) return false;
+  tensorflow::AttrValue::ListValue others = value.list();
+  others.clear_s();
+  return others.ByteSizeLong() == 0;
 }
 
 bool IsOn(RewriterConfig::Toggle toggle) {
@@ -112,6 +117,17 @@ void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
   if (options.disabled_passes.empty()) return;
   auto* const names = (*ours->mutable_parameter_map())[kDisabledPasses].mutable_list();
   for (const std::string& pass : options.disabled_passes) names->add_s(pass);
+}
+
+Status CheckParameters(const tensorflow::ConfigProto& config) {
+  for (const auto& optimizer : config.graph_options().rewrite_options().custom_optimizers()) {
+    if (optimizer.name() != kOurOptimizer) continue;
+    const auto given = optimizer.parameter_map().find(kDisabledPasses);
+    if (given != optimizer.parameter_map().end() && !IsListOfStrings(given->second)) {
+      return InvalidArgument("disabled_passes: must be a list of strings, the names of passes");
+    }
+  }
+  return OkStatus();
 }
 
 SessionOptions FromProto(const tensorflow::ConfigProto& config) {

@@ -19,10 +19,14 @@ namespace penstock {
 // disabled_passes, placement and memory_limit become parameters of these names of a custom
 // optimizer "penstock" (graph_options.rewrite_options.custom_optimizers).
 void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config);
+// InvalidArgument if a parameter of the custom optimizer "penstock" is malformed: if
+// disabled_passes is no list of strings.
+Status CheckParameters(const tensorflow::ConfigProto& config);
 // Reads what ToProto writes, and these settings of TensorFlow: `constant_folding` and
 // `common_subgraph_elimination` OFF disable "fold" and "merge", and opt_level L0 disables the
 // optional passes that no other field switches on. Ignores custom
 // optimizers of other names, which are for other runtimes (options_without_effect.h names them).
+// REQUIRES: CheckParameters returns OK.
 SessionOptions FromProto(const tensorflow::ConfigProto& config);
 
 // Parses a ConfigProto in text form, a server's --default_session_config. Fields that are not known

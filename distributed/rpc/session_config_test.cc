@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/session_config.h"
 
+#include <string>
+
 #include "core/compiler/compile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -111,10 +113,23 @@ TEST(SessionConfigTest, DisabledPassesAreAList) {
   auto* const ours =
       config.mutable_graph_options()->mutable_rewrite_options()->add_custom_optimizers();
   ours->set_name("penstock");
-  (*ours->mutable_parameter_map())["disabled_passes"].set_s("fold");
-  const Status refused = CheckDisabledPasses(FromProto(config).disabled_passes);
-  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("must be a list of strings"));
+  auto& passes = (*ours->mutable_parameter_map())["disabled_passes"];
+  const auto expect_refused = [&] {
+    const Status refused = CheckParameters(config);
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("disabled_passes: must be a list of"));
+  };
+  passes.set_s("fold");
+  expect_refused();
+  passes.mutable_list()->add_i(1);
+  expect_refused();
+  passes.mutable_list()->add_s("fold");
+  expect_refused();
+  passes.mutable_list()->clear_i();
+  EXPECT_TRUE(CheckParameters(config).ok());
+  EXPECT_THAT(FromProto(config).disabled_passes, ElementsAre("fold"));
+  passes.mutable_list()->clear_s();
+  EXPECT_TRUE(CheckParameters(config).ok()) << "no passes";
 }
 
 TEST(SessionConfigTest, TheLargerThreadCountIsTheServers) {

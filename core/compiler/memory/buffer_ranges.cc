@@ -11,6 +11,9 @@ namespace {
 using Buffer = MemoryProfile::Buffer;
 using Kind = Sharing::Kind;
 
+// How many updates FindUsersOfCopies compares with a later one, at most.
+constexpr size_t kFirstMax = 8;
+
 // Returns whether the buffer's first value is the output for which it was allocated. For a
 // variable's buffer it is not: Buffer::value is then the output of the node that made the handle.
 bool IsOutputOfMaker(const Buffer& buffer) {
@@ -51,15 +54,12 @@ T OfSharedInput(const Endpoint& value, const std::map<std::pair<int, int>, T>& o
 }  // namespace
 
 BufferRanges::BufferRanges(const MemoryModel& model, const MemoryProfile& profile, double bytes_min)
-    : model_(model), profile_(profile), bytes_min_(bytes_min), small_(model.devices().size()) {
+    : model_(model), bytes_min_(bytes_min), small_(model.devices().size()) {
   for (const Buffer& buffer : profile.buffers) {
     if (!IsKept(buffer)) AddRanges(buffer);
-    if (!IsOutputOfMaker(buffer)) state_buffers_[buffer.value.node->id()].push_back(&buffer);
+    if (!IsOutputOfMaker(buffer)) variables_[buffer.value.node->id()].buffers.push_back(&buffer);
   }
-  for (const MemoryProfile::Update& update : profile.updates) {
-    AddCopy(update);
-    updates_[update.state->id()].push_back(update.by);
-  }
+  for (const MemoryProfile::Update& update : profile.updates) AddCopy(update);
 }
 
 // Calls `add` for each node that has to read the value before the buffer is freed. A reader on
@@ -86,12 +86,12 @@ void BufferRanges::AddRanges(const Buffer& buffer) {
     if (range < 0 || Reuses(value)) {
       const int from = range;
       range = static_cast<int>(ranges_.size());
-      ranges_.push_back({.range = {value, buffer.device, buffer.bytes, buffer.received,
-                                   /*maker=*/value.node}});
+      ranges_.push_back(
+          {value, buffer.device, buffer.bytes, buffer.received, /*maker=*/value.node});
       if (from >= 0) reuses_.push_back({from, range, value.node});
     }
     range_of[{value.node->id(), value.index}] = range;
-    std::vector<const Node*>& users = ranges_[range].range.users;
+    std::vector<const Node*>& users = ranges_[range].users;
     if (!(first && buffer.received)) users.push_back(value.node);
     ForReaders(buffer, value, [&](const Node* reader) { users.push_back(reader); });
   }
@@ -99,79 +99,110 @@ void BufferRanges::AddRanges(const Buffer& buffer) {
 
 // Adds the copy that an update makes of a variable whose old value may still be read.
 void BufferRanges::AddCopy(const MemoryProfile::Update& update) {
-  Range copy = {.range = {.value = {const_cast<Node*>(update.state), 0},
-                          .device = model_.DeviceOf(*update.by),
-                          .maker = update.by},
-                .copy_of = update.state};
-  for (const Buffer* buffer : state_buffers_[update.state->id()]) {
-    copy.range.bytes = buffer->bytes;
-    AddSnapshotReaders(*buffer, *update.by, &copy);
+  Variable& variable = variables_[update.state->id()];
+  if (variable.copies.empty()) FindReaders(&variable);
+  variable.copies.push_back({update.by});
+  const bool read = std::ranges::any_of(
+      variable.readers, [&](const SnapshotReader& reader) { return reader.reader != update.by; });
+  if (!read) return;
+  const int device = model_.DeviceOf(*update.by);
+  const double bytes = variable.buffers.back()->bytes;
+  if (bytes < bytes_min_) {
+    small_[device] += bytes;
+    return;
   }
-  if (copy.readers.empty()) return;
-  if (copy.range.bytes < bytes_min_) {
-    small_[copy.range.device] += copy.range.bytes;
-  } else {
-    ranges_.push_back(std::move(copy));
-  }
+  variable.copies.back().range = static_cast<int>(ranges_.size());
+  ranges_.push_back({.value = {const_cast<Node*>(update.state), 0},
+                     .device = device,
+                     .bytes = bytes,
+                     .maker = update.by});
 }
 
-// Adds the readers of the variable's value in `buffer`. A reader of a view needs the value that the
-// variable had when the snapshot was taken, not when the node of the view ran.
-void BufferRanges::AddSnapshotReaders(const Buffer& buffer, const Node& update, Range* copy) const {
-  std::map<Value, const Node*> taken_by;
-  for (const Endpoint& value : buffer.values) {
-    const Node* const taken = OfSharedInput<const Node*>(value, taken_by, value.node);
-    taken_by[{value.node->id(), value.index}] = taken;
-    ForReaders(buffer, value, [&](const Node* reader) {
-      if (reader != &update) copy->readers.push_back({taken, reader});
-    });
+// Finds the readers of the variable's values. A reader of a view needs the value that the variable
+// had when the snapshot was taken, not when the node of the view ran.
+void BufferRanges::FindReaders(Variable* variable) const {
+  for (const Buffer* buffer : variable->buffers) {
+    std::map<Value, const Node*> taken_by;
+    for (const Endpoint& value : buffer->values) {
+      const Node* const taken = OfSharedInput<const Node*>(value, taken_by, value.node);
+      taken_by[{value.node->id(), value.index}] = taken;
+      ForReaders(*buffer, value, [&](const Node* reader) {
+        variable->readers.push_back({taken, reader});
+      });
+    }
   }
+  std::ranges::stable_sort(variable->readers, {},
+                           [](const SnapshotReader& reader) { return reader.taken->id(); });
+}
+
+// Returns whether the ranges of the device have a copy of the variable.
+bool BufferRanges::HasCopy(const Variable& variable, int device) const {
+  return std::ranges::any_of(variable.copies, [&](const Copy& copy) {
+    return copy.range >= 0 && IsWanted(copy.range, device);
+  });
 }
 
 std::vector<const Node*> BufferRanges::Nodes() const {
   std::vector<const Node*> nodes;
-  for (const Range& range : ranges_) {
-    nodes.push_back(range.range.maker);
-    nodes.insert(nodes.end(), range.range.users.begin(), range.range.users.end());
-    for (const auto& [taken, reader] : range.readers) {
-      nodes.push_back(taken);
-      nodes.push_back(reader);
+  for (const BufferRange& range : ranges_) {
+    nodes.push_back(range.maker);
+    nodes.insert(nodes.end(), range.users.begin(), range.users.end());
+  }
+  for (const auto& [state, variable] : variables_) {
+    if (!HasCopy(variable, kAnyDevice)) continue;
+    for (const Copy& copy : variable.copies) nodes.push_back(copy.update);
+    for (const SnapshotReader& reader : variable.readers) {
+      nodes.push_back(reader.taken);
+      nodes.push_back(reader.reader);
     }
   }
-  for (const MemoryProfile::Update& update : profile_.updates) nodes.push_back(update.by);
   return nodes;
 }
 
-// Finds the nodes that may still read the value that the update replaces.
-void BufferRanges::FindUsersOfCopy(Precedes precedes, Range* copy) const {
-  const Node& update = *copy->range.maker;
-  const std::vector<const Node*>& updates = updates_.at(copy->copy_of->id());
-  for (const auto& [taken, reader] : copy->readers) {
-    if (precedes(update, *taken) || precedes(*reader, update)) continue;
-    // An earlier update has already copied what the snapshot holds.
-    const bool copied = std::ranges::any_of(updates, [&, taken = taken](const Node* earlier) {
-      return precedes(*taken, *earlier) && precedes(*earlier, update);
-    });
-    if (!copied) copy->range.users.push_back(reader);
+// Finds, for each update of the variable, the nodes that may still read the value that the update
+// replaces. Copies that no node may need take no memory.
+void BufferRanges::FindUsersOfCopies(Precedes precedes, const Variable& variable, int device,
+                                     std::vector<BufferRange>* ranges) const {
+  if (!HasCopy(variable, device)) return;
+  const std::vector<SnapshotReader>& readers = variable.readers;
+  for (size_t begin = 0, end = 0; begin < readers.size(); begin = end) {
+    const Node& taken = *readers[begin].taken;
+    while (end < readers.size() && readers[end].taken == &taken) ++end;
+    std::vector<const Node*> first;  // updates that copy what the snapshot holds
+    for (const auto& [update, range] : variable.copies) {
+      if (precedes(taken, *update)) {
+        const auto is_earlier = [&, update = update](const Node* earlier) {
+          return precedes(*earlier, *update);
+        };
+        if (std::ranges::any_of(first, is_earlier)) continue;  // that update has copied it
+        if (first.size() < kFirstMax) first.push_back(update);
+      }
+      if (range < 0 || !IsWanted(range, device) || precedes(*update, taken)) continue;
+      for (size_t r = begin; r < end; ++r) {
+        const Node* const reader = readers[r].reader;
+        if (reader == update || precedes(*reader, *update)) continue;
+        (*ranges)[range].users.push_back(reader);
+      }
+    }
   }
-  if (copy->range.users.empty()) copy->range.bytes = 0;
+  for (const Copy& copy : variable.copies) {
+    if (copy.range >= 0 && (*ranges)[copy.range].users.empty()) (*ranges)[copy.range].bytes = 0;
+  }
 }
 
 std::vector<BufferRange> BufferRanges::Get(Precedes precedes, int device) const {
-  const auto wanted = [&](int range) {
-    return device == kAnyDevice || ranges_[range].range.device == device;
-  };
-  std::vector<Range> ranges(ranges_.size());  // those of other devices stay empty
+  std::vector<BufferRange> ranges(ranges_.size());  // those of other devices stay empty
   for (size_t i = 0; i < ranges.size(); ++i) {
-    if (!wanted(static_cast<int>(i))) continue;
-    ranges[i] = ranges_[i];
-    if (ranges[i].copy_of != nullptr) FindUsersOfCopy(precedes, &ranges[i]);
+    if (IsWanted(static_cast<int>(i), device)) ranges[i] = ranges_[i];
+  }
+  for (const auto& [state, variable] : variables_) {
+    FindUsersOfCopies(precedes, variable, device, &ranges);
   }
   std::vector<int> memory_of(ranges.size());  // by range: the range that has its memory
   for (size_t i = 0; i < ranges.size(); ++i) memory_of[i] = static_cast<int>(i);
   for (const Reuse& reuse : reuses_) {
-    if (!wanted(reuse.to)) continue;
-    BufferRange &from = ranges[memory_of[reuse.from]].range, &to = ranges[reuse.to].range;
+    if (!IsWanted(reuse.to, device)) continue;
+    BufferRange &from = ranges[memory_of[reuse.from]], &to = ranges[reuse.to];
     const bool sure = std::ranges::all_of(from.users, [&](const Node* user) {
       return user == reuse.node || precedes(*user, *reuse.node);
     });
@@ -180,11 +211,8 @@ std::vector<BufferRange> BufferRanges::Get(Precedes precedes, int device) const 
     to.bytes = 0;
     memory_of[reuse.to] = memory_of[reuse.from];
   }
-  std::vector<BufferRange> taken;
-  for (Range& range : ranges) {
-    if (range.range.bytes > 0) taken.push_back(std::move(range.range));
-  }
-  return taken;
+  std::erase_if(ranges, [](const BufferRange& range) { return range.bytes <= 0; });
+  return ranges;
 }
 
 }  // namespace penstock

@@ -41,7 +41,8 @@ class BufferRanges {
   // Returns all nodes that Get may give to `precedes` as its first argument, with duplicates.
   std::vector<const Node*> Nodes() const;
   // Returns the ranges that take memory on the device, or on any device. Two ranges become one if
-  // the second surely reuses the memory of the first.
+  // the second surely reuses the memory of the first. For a variable, calls `precedes` at most 12
+  // times for each pair of an update and a reader of a snapshot.
   static constexpr int kAnyDevice = -1;
   std::vector<BufferRange> Get(Precedes precedes, int device = kAnyDevice) const;
 
@@ -54,12 +55,15 @@ class BufferRanges {
     const Node* taken = nullptr;
     const Node* reader = nullptr;
   };
-  // The range, and, if it is a copy that an update makes of a variable, the variable and the nodes
-  // that may need the old value.
-  struct Range {
-    BufferRange range;
-    const Node* copy_of = nullptr;
-    std::vector<SnapshotReader> readers = {};
+  // An update of a variable, and the range of the copy that it may have to make; -1 if none counts.
+  struct Copy {
+    const Node* update = nullptr;
+    int range = -1;
+  };
+  struct Variable {
+    std::vector<const Buffer*> buffers;   // that have held its values
+    std::vector<SnapshotReader> readers;  // those of one snapshot stand together
+    std::vector<Copy> copies;             // in the order in which the updates run
   };
   // `node` writes range `to` into the memory of range `from`, if no other node still needs `from`.
   struct Reuse {
@@ -69,18 +73,21 @@ class BufferRanges {
 
   void AddRanges(const Buffer& buffer);
   void AddCopy(const MemoryProfile::Update& update);
-  void AddSnapshotReaders(const Buffer& buffer, const Node& update, Range* copy) const;
-  void FindUsersOfCopy(Precedes precedes, Range* copy) const;
+  void FindReaders(Variable* variable) const;
+  void FindUsersOfCopies(Precedes precedes, const Variable& variable, int device,
+                         std::vector<BufferRange>* ranges) const;
+  bool HasCopy(const Variable& variable, int device) const;
+  bool IsWanted(int range, int device) const {
+    return device == kAnyDevice || ranges_[range].device == device;
+  }
   template <class Add>
   void ForReaders(const Buffer& buffer, const Endpoint& value, Add add) const;
 
   const MemoryModel& model_;
-  const MemoryProfile& profile_;
   const double bytes_min_;
-  std::vector<double> small_;                                // by device
-  std::map<int, std::vector<const Buffer*>> state_buffers_;  // by id of the handle's node
-  std::map<int, std::vector<const Node*>> updates_;          // by id of the handle's node
-  std::vector<Range> ranges_;
+  std::vector<double> small_;          // by device
+  std::map<int, Variable> variables_;  // by id of the handle's node
+  std::vector<BufferRange> ranges_;
   std::vector<Reuse> reuses_;  // in order
 };
 

@@ -6,13 +6,30 @@
 namespace penstock {
 namespace {
 
-// Calls `add` for each node for which `node` waits, except over the back edges of loops.
+// Returns false for no node, and for the back edge of a loop.
+bool IsBefore(const std::vector<int>& row_of, const Node* before, const Node& node) {
+  return before != nullptr && row_of[before->id()] < row_of[node.id()];
+}
+
+// Returns whether the node is a Merge of several branches, which begins when its first live input
+// has come.
+bool MergesBranches(const std::vector<int>& row_of, const Node& node) {
+  return node.op().flow == FlowOp::kMerge &&
+         std::ranges::count_if(node.inputs(), [&](const Endpoint& in) {
+           return IsBefore(row_of, in.node, node);
+         }) > 1;
+}
+
+// Calls `add` for each node for which `node` waits in every order, except over the back edges of
+// loops. Leaves out the branches that a Merge merges.
 template <class Add>
 void ForPredecessors(const std::vector<int>& row_of, const Node& node, Add add) {
   const auto visit = [&](const Node* before) {
-    if (before != nullptr && row_of[before->id()] < row_of[node.id()]) add(*before);
+    if (IsBefore(row_of, before, node)) add(*before);
   };
-  for (const Endpoint& in : node.inputs()) visit(in.node);
+  if (!MergesBranches(row_of, node)) {
+    for (const Endpoint& in : node.inputs()) visit(in.node);
+  }
   for (const Node* before : node.control_inputs()) visit(before);
 }
 
@@ -57,8 +74,18 @@ void ChainTime::FindAfter(absl::Span<Node* const> order) {
     int& its = after_[node->id()];
     ForPredecessors(row_of_, *node,
                     [&](const Node& before) { its = std::max(its, after_[before.id()]); });
+    if (MergesBranches(row_of_, *node)) its = std::max(its, AfterBranches(*node));
     its = std::max(its, index_[node->id()]);
   }
+}
+
+// Returns the last node of the chain for which all inputs of the Merge wait.
+int ChainTime::AfterBranches(const Node& merge) const {
+  int after = static_cast<int>(chain_.size());
+  for (const Endpoint& in : merge.inputs()) {
+    if (IsBefore(row_of_, in.node, merge)) after = std::min(after, after_[in.node->id()]);
+  }
+  return after;
 }
 
 void ChainTime::FindBefore(absl::Span<Node* const> order) {

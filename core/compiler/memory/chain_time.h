@@ -16,7 +16,8 @@ namespace penstock {
 
 class ChainTime {
  public:
-  // `order` has all nodes, each after the nodes that it waits for.
+  // `order` has all nodes, each after the nodes that it waits for, and a Merge after all its inputs
+  // but back edges.
   ChainTime(const MemoryModel& model, absl::Span<Node* const> order, int device);
 
   // Returns whether a node of the chain shows that `before` has to end before `node` begins.
@@ -39,6 +40,7 @@ class ChainTime {
   void FindChain(const MemoryModel& model, absl::Span<Node* const> order, int device);
   void FindAfter(absl::Span<Node* const> order);
   void FindBefore(absl::Span<Node* const> order);
+  int AfterBranches(const Node& merge) const;
 
   std::vector<int> row_of_;         // by node id: the position in the order
   std::vector<const Node*> chain_;  // in order

@@ -36,7 +36,7 @@ MemoryPlan::MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> 
 
 void MemoryPlan::FindNearLimit() {
   if (limit_ <= 0) return;  // there is no limit: the plan only predicts
-  const std::vector<WorstPeak> worst = AtWorst();
+  const std::vector<WorstPeak>& worst = AtWorst();
   for (size_t d = 0; d < near_limit_.size(); ++d) {
     const bool near =
         profile_.devices[d].peak_bytes > kNearLimitShare * limit_ || worst[d].bytes > limit_;
@@ -96,6 +96,7 @@ StatusOr<std::vector<Node*>> MemoryPlan::Split(Node* sum) {
 }
 
 Status MemoryPlan::SplitSums() {
+  worst_.reset();
   std::vector<Node*> order;
   for (Node* node : order_) {
     if (!IsLargeSum(*node)) {
@@ -112,6 +113,7 @@ Status MemoryPlan::SplitSums() {
 }
 
 void MemoryPlan::LowerByOrder() {
+  worst_.reset();
   order_ = LowPeakOrder(model_, graph_, order_, near_limit_, limit_);
   profile_ = model_.Profile(order_);
 }
@@ -144,6 +146,7 @@ std::vector<int> MemoryPlan::CandidatesAt(int device, int position) const {
 }
 
 StatusOr<bool> MemoryPlan::LowerOnce(Method means) {
+  worst_.reset();
   const auto device =
       std::max_element(profile_.devices.begin(), profile_.devices.end(),
                        [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
@@ -167,6 +170,11 @@ StatusOr<bool> MemoryPlan::LowerOnce(Method means) {
     if (visits_left_ <= 0) break;
   }
   return false;
+}
+
+const std::vector<WorstPeak>& MemoryPlan::AtWorst() const {
+  if (!worst_) worst_ = WorstPeaks(model_, order_);
+  return *worst_;
 }
 
 bool MemoryPlan::AlwaysFits() const {
@@ -200,14 +208,18 @@ void MemoryPlan::KeepOrder() {
   if (!AlwaysFits()) Chain(std::vector<bool>(graph_.max_id(), true));
 }
 
-// Adds control edges between the wanted nodes of each device that is near the limit.
+// Adds control edges between the wanted nodes of each device that is near the limit. Constants get
+// none: they do not count, and the partitioner copies only constants without control inputs to the
+// devices of their readers.
 void MemoryPlan::Chain(const std::vector<bool>& wanted) {
+  worst_.reset();
   OrderChain chain(&graph_, order_);
   std::vector<OrderChain::Ends> ends(model_.devices().size());  // by device
   for (Node* node : order_) {
     chain.Visit(*node);
     const int device = model_.DeviceOf(*node);
     if (!near_limit_[device] || !wanted[node->id()] || conditional_[node->id()]) continue;
+    if (node->op().is_constant) continue;
     if (IsSwapOut(*node)) {
       chain.AddEnd(node, &ends[device]);
     } else if (IsSwapIn(*node)) {

@@ -15,6 +15,7 @@
 // (behind a Switch), because a control edge from such a node would make another node dead.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/compiler/memory/memory_model.h"
@@ -58,11 +59,11 @@ class MemoryPlan {
   // With these edges, the executors keep the order of all nodes that make or read much memory.
   // Leaves out edges that could make a node wait for itself by way of a queue or a collective
   // (order_chain.h). First chains only the nodes that make or read buffers of MinBufferBytes() or
-  // more; if other orders may then still exceed the limit, all nodes.
+  // more; if other orders may then still exceed the limit, all nodes but constants.
   void KeepOrder();
   // Returns, by device, an upper bound of the memory that the step can take in any order of
-  // execution.
-  std::vector<WorstPeak> AtWorst() const { return WorstPeaks(model_, order_); }
+  // execution. Valid until the plan changes the graph. Computed only once for each state of it.
+  const std::vector<WorstPeak>& AtWorst() const;
   // Returns whether no order of execution can exceed the limit.
   bool AlwaysFits() const;
 
@@ -95,6 +96,8 @@ class MemoryPlan {
   MemoryModel model_;
   std::vector<Node*> order_;
   MemoryProfile profile_;
+  // The result of AtWorst(), if it is known and neither graph nor order have changed since.
+  mutable std::optional<std::vector<WorstPeak>> worst_;
   std::vector<bool> near_limit_;   // by device: true if it is or was near the limit
   std::vector<bool> conditional_;  // by node id: true if the node may be dead
   int num_recomputed_ = 0, num_swapped_ = 0;

@@ -238,5 +238,36 @@ TEST(MemoryPlanTest, NodesThatMayBeDeadAreLeftAlone) {
   EXPECT_TRUE(taken->control_inputs().empty() && taken->control_outputs().empty());
 }
 
+// Nothing tells when the parameter server takes the large tensors, so the plan chains all nodes.
+TEST(MemoryPlanTest, ConstantsAreNotChained) {
+  TestProgram p;
+  CostTable costs;
+  std::vector<Node*> order;
+  const auto place = [&](Node* node, const char* device, double bytes) {
+    p.graph.set_assigned_device(node, device);
+    costs.RecordOutput(node->name(), 0, bytes);
+    order.push_back(node);
+    return node;
+  };
+  for (int i = 0; i < 4; ++i) {
+    Node* const made = place(p.Add(StrCat("made", i), "Noise"), kWorker, 1000);
+    place(p.Add(StrCat("read", i), "Use", {{made, 0}}), kPs, 1);
+    Node* const constant = place(p.Constant(StrCat("constant", i), {1, 2}), kWorker, 8);
+    place(p.Add(StrCat("there", i), "Use", {{constant, 0}}), kPs, 1);
+    place(p.Add(StrCat("small", i), "Noise"), kWorker, 1);
+  }
+  MemoryPlan plan(&p.graph, costs, order, 2000);
+  ASSERT_TRUE(plan.Fits());
+  plan.KeepOrder();
+  EXPECT_FALSE(plan.AlwaysFits());
+  ExpectOrdered(plan, p.graph);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FALSE(p.graph.FindNode(StrCat("small", i))->control_inputs().empty());
+    const Node* const constant = p.graph.FindNode(StrCat("constant", i));
+    EXPECT_TRUE(constant->control_inputs().empty());
+    EXPECT_TRUE(constant->control_outputs().empty());
+  }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NodeAncestors: computes which nodes of a given set have to end before a node begins. Takes one
-// bit of memory for each pair of a node and a member of the set.
+// bit of memory for each pair of a node and a member of the set. A Merge begins when its first live
+// input has come, and so waits only for the nodes for which all its inputs wait.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +34,10 @@ class NodeAncestors {
   }
 
  private:
+  bool IsBefore(const Node* before, const Node& node) const;
+  std::vector<uint64_t> RowWith(const Node& node) const;
   void Add(const Node* before, const Node& node);
+  void AddInputsOfMerge(const Node& merge);
 
   const absl::Span<Node* const> order_;
   std::vector<int> row_of_;     // by node id: the position in the order

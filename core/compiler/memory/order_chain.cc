@@ -4,6 +4,17 @@
 #include <algorithm>
 
 namespace penstock {
+namespace {
+
+// Returns whether the node may wait for another one, or another one for the node, without an edge
+// between them. In a partial run this is true of feeds and fetches, too: a client may give a feed
+// only after a fetch. They are then a _Recv and a _Send; there are no others before partitioning.
+bool MayWait(const Node& node) {
+  const OpDef& op = node.op();
+  return op.may_wait || op.end == EndOp::kSend || op.end == EndOp::kRecv;
+}
+
+}  // namespace
 
 OrderChain::OrderChain(Graph* graph, absl::Span<Node* const> order)
     : graph_(*graph), leads_to_wait_(graph->max_id()), is_late_(graph->max_id()) {
@@ -11,7 +22,7 @@ OrderChain::OrderChain(Graph* graph, absl::Span<Node* const> order)
     const Node& node = **it;
     const auto leads = [&](const Node* next) { return leads_to_wait(*next); };
     leads_to_wait_[node.id()] =
-        node.op().may_wait || std::ranges::any_of(node.control_outputs(), leads) ||
+        MayWait(node) || std::ranges::any_of(node.control_outputs(), leads) ||
         std::ranges::any_of(node.out_edges(), [&](const OutEdge& e) { return leads(e.dst); });
   }
 }
@@ -21,7 +32,7 @@ void OrderChain::Visit(const Node& node) {
     return before != nullptr && is_late_[before->id()];
   };
   is_late_[node.id()] =
-      node.op().may_wait || std::ranges::any_of(node.control_inputs(), is_late) ||
+      MayWait(node) || std::ranges::any_of(node.control_inputs(), is_late) ||
       std::ranges::any_of(node.inputs(), [&](const Endpoint& in) { return is_late(in.node); });
 }
 

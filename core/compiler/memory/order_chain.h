@@ -7,6 +7,8 @@
 // Enqueue, a collective for its other ranks. If a control edge led from the Dequeue (or a node
 // after the Dequeue) to the Enqueue (or a node before the Enqueue), the two would wait for each
 // other forever. So an OrderChain adds no edge that makes a new path between nodes that may wait.
+// A _Recv and a _Send count as such nodes: in a partial run, they are the step's feeds and fetches,
+// and the client may give a feed only after a fetch.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,11 @@ constexpr double kPairsMax = 5e7, kBitsMax = 5e8;
 // memory: the first of these shares for which it does not exceed its bounds.
 constexpr double kSmallShares[] = {0, 1.0 / 65536, 1.0 / 4096};
 
-bool OutlivesStep(const Node& user) { return user.op().end == EndOp::kFetch; }
+// Returns whether the buffer is kept until the step has ended, because `user` fetches it. A fetch
+// in another memory keeps the copy that is sent there.
+bool OutlivesStep(const MemoryModel& model, const BufferRange& range, const Node& user) {
+  return user.op().end == EndOp::kFetch && model.ShareMemory(model.DeviceOf(user), range.device);
+}
 
 // Adds to `peak` the ranges of its device for which `may_live` returns true.
 template <class MayLive>
@@ -30,19 +34,20 @@ void AddTensors(const std::vector<BufferRange>& ranges, int device, MayLive may_
 }
 
 // Returns whether the buffer may be in memory when the node runs.
-bool MayLive(const NodeAncestors& ancestors, const BufferRange& range, const Node& node) {
+bool MayLive(const MemoryModel& model, const NodeAncestors& ancestors, const BufferRange& range,
+             const Node& node) {
   if (ancestors.Precedes(node, *range.maker)) return false;
   // A tensor from another task that nothing reads is dropped at once.
   return std::ranges::any_of(range.users, [&](const Node* user) {
-    return OutlivesStep(*user) || !ancestors.Precedes(*user, node);
+    return OutlivesStep(model, range, *user) || !ancestors.Precedes(*user, node);
   });
 }
 
 // Improves `peaks` by the bounds that follow from which nodes wait for which. Looks only at nodes
 // that make a buffer, because memory grows only when such a node begins. Does nothing and returns
 // false if that would take too much time or memory.
-bool ImproveByAncestors(absl::Span<Node* const> order, const BufferRanges& made,
-                        std::vector<WorstPeak>* peaks) {
+bool ImproveByAncestors(const MemoryModel& model, absl::Span<Node* const> order,
+                        const BufferRanges& made, std::vector<WorstPeak>* peaks) {
   const auto num_ranges = static_cast<double>(made.size());
   NodeAncestors ancestors(order, made.Nodes());
   if (num_ranges * num_ranges > kPairsMax || ancestors.num_bits() > kBitsMax) return false;
@@ -58,7 +63,7 @@ bool ImproveByAncestors(absl::Span<Node* const> order, const BufferRanges& made,
   for (const Node* node : makers) {
     std::vector<double> sum = made.small_bytes();
     for (const BufferRange& range : ranges) {
-      if (MayLive(ancestors, range, *node)) sum[range.device] += range.bytes;
+      if (MayLive(model, ancestors, range, *node)) sum[range.device] += range.bytes;
     }
     for (size_t d = 0; d < sum.size(); ++d) {
       if (sum[d] > found[d].bytes) found[d] = {.bytes = sum[d], .at = node};
@@ -72,7 +77,7 @@ bool ImproveByAncestors(absl::Span<Node* const> order, const BufferRanges& made,
     }
     (*peaks)[d] = std::move(found[d]);
     const auto may_live = [&](const BufferRange& range) {
-      return MayLive(ancestors, range, *(*peaks)[d].at);
+      return MayLive(model, ancestors, range, *(*peaks)[d].at);
     };
     AddTensors(ranges, static_cast<int>(d), may_live, &(*peaks)[d]);
   }
@@ -80,11 +85,13 @@ bool ImproveByAncestors(absl::Span<Node* const> order, const BufferRanges& made,
 }
 
 // Returns the phases in which the buffer may be in memory: the first, and the one after the last.
-std::pair<int, int> PhasesOf(const ChainTime& time, const BufferRange& range) {
+std::pair<int, int> PhasesOf(const MemoryModel& model, const ChainTime& time,
+                             const BufferRange& range) {
   const int first = time.FirstPhase(*range.maker);
   int end = first;
   for (const Node* user : range.users) {
-    end = std::max(end, OutlivesStep(*user) ? time.num_phases() : time.LastPhase(*user) + 1);
+    const bool outlives = OutlivesStep(model, range, *user);
+    end = std::max(end, outlives ? time.num_phases() : time.LastPhase(*user) + 1);
   }
   return {first, end};
 }
@@ -97,7 +104,7 @@ WorstPeak WorstByChain(const MemoryModel& model, absl::Span<Node* const> order,
       made.Get([&](const Node& a, const Node& b) { return time.Precedes(a, b); }, device);
   std::vector<double> change(time.num_phases() + 1);
   for (const BufferRange& range : ranges) {
-    const auto [first, end] = PhasesOf(time, range);
+    const auto [first, end] = PhasesOf(model, time, range);
     change[first] += range.bytes;
     change[end] -= range.bytes;
   }
@@ -113,7 +120,7 @@ WorstPeak WorstByChain(const MemoryModel& model, absl::Span<Node* const> order,
   if (peak.bytes == 0) return peak;
   peak.at = time.empty() ? ranges.front().maker : &time.NodeOf(peak_phase);
   const auto may_live = [&](const BufferRange& range) {
-    const auto [first, end] = PhasesOf(time, range);
+    const auto [first, end] = PhasesOf(model, time, range);
     return first <= peak_phase && peak_phase < end;
   };
   AddTensors(ranges, device, may_live, &peak);
@@ -135,7 +142,7 @@ std::vector<WorstPeak> WorstPeaks(const MemoryModel& model, absl::Span<Node* con
   }
   for (const double share : kSmallShares) {
     const BufferRanges large(model, profile, bytes * share);
-    if (ImproveByAncestors(order, large, &peaks)) break;
+    if (ImproveByAncestors(model, order, large, &peaks)) break;
   }
   return peaks;
 }

@@ -21,6 +21,7 @@ struct OrderedStep : TestProgram {
     Attrs attrs;
     if (op == "AddN") attrs = {{"N", static_cast<int64_t>(inputs.size())}};
     if (op == "Var") attrs = {{"dtype", EdgeType{DType::kFloat}}, {"shape", PartialShape({1000})}};
+    if (op == "_Fetch") attrs = {{"index", int64_t{0}}, {"T", DType::kFloat}};
     Node* const node = Add(name, op, std::move(inputs), {.attrs = std::move(attrs)});
     graph.set_assigned_device(node, device);
     if (node->num_outputs() > 0) costs.RecordOutput(name, 0, bytes);
@@ -94,7 +95,7 @@ TEST(WorstCaseTest, AVariableIsCopiedOnceForASnapshot) {
   EXPECT_EQ(s.WorstBytes(), 4020);
 }
 
-// Returns the nodes in a random order that their edges allow.
+// Returns the nodes in a random order that their edges allow. A Merge runs after any one input.
 std::vector<Node*> Shuffled(const std::vector<Node*>& order, std::mt19937* random) {
   std::vector<Node*> left = order, shuffled;
   std::vector<bool> done(1000);
@@ -102,7 +103,9 @@ std::vector<Node*> Shuffled(const std::vector<Node*>& order, std::mt19937* rando
     std::vector<size_t> ready;
     for (size_t i = 0; i < left.size(); ++i) {
       bool waits = false;
-      for (const Endpoint& in : left[i]->inputs()) waits |= !done[in.node->id()];
+      const auto open = [&](const Endpoint& in) { return !done[in.node->id()]; };
+      waits = left[i]->op().flow == FlowOp::kMerge ? std::ranges::all_of(left[i]->inputs(), open)
+                                                   : std::ranges::any_of(left[i]->inputs(), open);
       for (const Node* in : left[i]->control_inputs()) waits |= !done[in->id()];
       if (!waits) ready.push_back(i);
     }
@@ -270,6 +273,41 @@ TEST(WorstCaseTest, APlanForSeveralDevicesHoldsOrSaysThatItDoesNot) {
   }
   EXPECT_GT(kept, 60);
   EXPECT_GT(open, 0);
+}
+
+// "later" may run while "big", of the branch that comes last, is in memory.
+TEST(WorstCaseTest, AMergeMayRunAfterOneBranch) {
+  OrderedStep s;
+  Node* const data = s.Run("data", "Noise", {}, 10);
+  Node* const pred = s.Run("pred", "Noise", {}, 10);
+  Node* const choice = s.Run("choice", "Switch", {{data, 0}, {pred, 0}}, 10);
+  Node* const left = s.Run("left", "Heavy", {{choice, 0}}, 10);
+  Node* const big = s.Run("big", "Heavy", {{choice, 1}}, 4000);
+  Node* const right = s.Run("right", "Heavy", {{big, 0}}, 10);
+  Node* const merge = s.Run("merge", "Merge", {{left, 0}, {right, 0}}, 10);
+  Node* const later = s.Run("later", "Heavy", {{merge, 0}}, 4000);
+  s.Run("last", "Use", {{later, 0}}, 10);
+  const double worst = s.WorstBytes();
+  const MemoryModel model(s.graph, s.costs);
+  std::mt19937 random(4);
+  double most = 0;
+  for (int i = 0; i < 200; ++i) {
+    most = std::max(most, model.Profile(Shuffled(s.order, &random)).devices[0].peak_bytes);
+  }
+  EXPECT_GT(most, 8000) << "one of the orders has both in memory";
+  EXPECT_LE(most, worst);
+}
+
+// A fetch keeps what it fetches until the step has ended, in its own memory.
+TEST(WorstCaseTest, AFetchKeepsNoMemoryOfAnotherDevice) {
+  for (const char* const device : {kPs, kWorker}) {
+    OrderedStep s;
+    Node* const made = s.Run("made", "Noise", {}, 1000, kPs);
+    Node* const fetch = s.Run("fetch", "_Fetch", {{made, 0}}, 0, device);
+    Node* const after = s.Run("after", "Noise", {}, 1000, kPs);
+    s.graph.AddControlEdge(fetch, after);
+    EXPECT_EQ(s.WorstBytes(), device == kPs ? 2000 : 1000);
+  }
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ Status MayNotFitError(const MemoryReport& report, const std::vector<WorstPeak>& 
   }
   return ResourceExhausted(
       absl::StrFormat("memory_limit: the step may take more than %.0f bytes on a device, because "
-                      "other tasks, branches or blocking nodes leave its order open. Raise the "
+                      "other tasks, branches or blocking nodes leave its order open, or because "
+                      "the bound is coarse for a step with very many large tensors. Raise the "
                       "limit or make the batch smaller.",
                       report.limit_bytes),
       list);
@@ -146,7 +147,7 @@ Status FitMemory(PassContext& context) {
   MemoryPlan plan(context.graph, context.costs, std::move(order), limit);
   const MemoryProfile naive = plan.profile();
   if (limit > 0 && plan.IsNearLimit()) RETURN_IF_ERROR(LowerToLimit(&plan, &report));
-  const std::vector<WorstPeak> worst = plan.AtWorst();
+  const std::vector<WorstPeak>& worst = plan.AtWorst();
   for (size_t d = 0; d < naive.devices.size(); ++d) {
     report.devices.push_back(Describe(plan, static_cast<int>(d)));
     report.devices.back().worst_bytes = worst[d].bytes;

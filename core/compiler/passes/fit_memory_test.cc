@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+#include <string>
+#include <vector>
+
 #include "core/compiler/testing/test_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -185,6 +189,41 @@ TEST(FitMemoryTest, RefusesWhatAnotherTaskMayPileUp) {
   EXPECT_THAT(text, HasSubstr("memory_limit: the step may take more than 3000000 bytes"));
   EXPECT_THAT(text, HasSubstr(kWorker));
   EXPECT_THAT(text, HasSubstr("made0:0"));
+}
+
+// Returns whether a path leads from one node to the other.
+bool PathLeads(const Node* from, const Node* to) {
+  std::set<const Node*> seen = {from};
+  std::vector<const Node*> open = {from};
+  while (!open.empty()) {
+    const Node* const node = open.back();
+    open.pop_back();
+    for (const OutEdge& edge : node->out_edges()) {
+      if (seen.insert(edge.dst).second) open.push_back(edge.dst);
+    }
+    for (const Node* after : node->control_outputs()) {
+      if (seen.insert(after).second) open.push_back(after);
+    }
+  }
+  return seen.count(to) > 0;
+}
+
+// A client may fetch "back0" first and give "late" then.
+TEST(FitMemoryTest, APartialRunDoesNotWaitForALateFeed) {
+  Chain p;
+  Node* const late = p.Add("late", "Ask");
+  p.Add("used", "Use", {{late, 0}});
+  for (const char* name : {"late", "_feed_late", "used"}) p.costs.RecordOutput(name, 0, 10'000);
+  p.options.partial_run = true;
+  p.options.memory_limit = static_cast<int64_t>(3 * kBytes);
+  const auto compiled = p.Compile({"late:0"}, {"used:0", "back0:0"});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_TRUE(p.report.memory.ordered);
+  const Graph& planned = p.After("memory");
+  const Node *const feed = planned.FindNode("_feed_late"), *const fetch =
+                                                               planned.FindNode("_fetch_back0");
+  ASSERT_TRUE(feed != nullptr && fetch != nullptr);
+  EXPECT_FALSE(PathLeads(feed, fetch)) << "the client would wait forever";
 }
 
 TEST(FitMemoryTest, RefusesLoopsAndNonsense) {
