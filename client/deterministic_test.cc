@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests TrainingOptions::deterministic: failures in this process, whose results are compared bit
-// for bit with an undisturbed training. tests/sim/fault_sim_test.cc and
-// tests/e2e/deterministic_test.py have clusters.
+// Tests TrainingOptions::deterministic: after failures the results are compared bit for bit with an
+// undisturbed training. tests/sim/fault_sim_test.cc and tests/e2e/deterministic_test.py kill tasks.
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "client/optimizers.h"
 #include "client/run_iterators.h"
 #include "client/training.h"
 #include "client/unsaved_stream.h"
 #include "core/op/gradient.h"
+#include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -24,12 +25,14 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// A training of 12 steps on batches that depend only on the step. It saves every 5 steps.
+// A training of 12 steps on batches that depend only on the step. It saves every 5 steps. Its
+// variables are on a server, so that they outlive a session, as those of a parameter server do.
 struct RepeatableTraining {
   static constexpr int64_t kSteps = 12;
 
   RepeatableTraining() {
     directory = StrCat(testing::TempDir(), "/deterministic_", Env::Real().RandomU64());
+    options.target = cluster.target();
     options.checkpoint_dir = directory;
     options.save_every_steps = 5;
     options.deterministic = true;
@@ -57,9 +60,15 @@ struct RepeatableTraining {
     EXPECT_EQ(status, OkStatus());
     if (!status.ok()) return status.ToString();
     const auto values = loop.session().Run({w, optimizer.slots()[0]});
-    return (*values)[0].ToString() + (*values)[1].ToString();
+    if (!values.ok()) return values.status().ToString();
+    std::string bits;
+    for (const Tensor& value : *values) {
+      for (const float each : value.flat<float>()) StrAppend(&bits, absl::StrFormat("%a ", each));
+    }
+    return bits;
   }
 
+  TestCluster cluster = TestCluster({{"worker", 1}});
   Program program;
   const Output x = CallIn(program, "Placeholder", {},
                           {{"dtype", DType::kFloat}, {"shape", PartialShape({4, 3})}});
@@ -121,6 +130,55 @@ TEST(Deterministic, APartOfAFailedStepIsForgotten) {
       EXPECT_NE(weights, expected) << "or nothing was compared";
       EXPECT_THAT(training.said, Not(Contains(HasSubstr("restored"))));
     }
+  }
+}
+
+// Applies a part of the step after the step `at`; then a signal ends the training and cancels the
+// step.
+class IsCutOff : public TrainingHook {
+ public:
+  IsCutOff(int64_t at, Output part) : at_(at), part_(part) {}
+  void Stops(TrainingLoop* loop) { loop_ = loop; }
+  Status SessionReady(Session& session, int64_t) override {
+    session_ = &session;
+    return OkStatus();
+  }
+  Status BeforeStep(int64_t step) override {
+    if (step != at_) return OkStatus();
+    RETURN_IF_ERROR(session_->Execute(part_));
+    loop_->RequestStop();
+    return Cancelled("a signal has ended the step");
+  }
+
+ private:
+  const int64_t at_;
+  const Output part_;
+  TrainingLoop* loop_ = nullptr;
+  Session* session_ = nullptr;
+};
+
+TEST(Deterministic, AStepThatASignalCutsOffIsNotSaved) {
+  for (const bool deterministic : {true, false}) {
+    RepeatableTraining training;
+    training.options.deterministic = deterministic;
+    training.options.save_in_background = false;
+    IsCutOff cut_off(8, training.part);
+    TrainingLoop loop(training.program,
+                      {.train = training.train,
+                       .inputs = {training.x},
+                       .next_batch = RepeatableTraining::Batch,
+                       .once = &training.once},
+                      training.options);
+    RunIterators input({}, {}, &training.once);
+    cut_off.Stops(&loop);
+    loop.AddHook(&input);
+    loop.AddHook(&cut_off);
+    EXPECT_EQ(loop.Run(), OkStatus());
+    const std::string last = training.directory + "/model.ckpt-";
+    EXPECT_TRUE(std::filesystem::exists(last + "5.index"));
+    EXPECT_EQ(std::filesystem::exists(last + "8.index"), !deterministic);
+    EXPECT_EQ(testing::Matches(Contains(HasSubstr("step 8 is not saved")))(training.said),
+              deterministic);
   }
 }
 

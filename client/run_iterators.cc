@@ -11,7 +11,9 @@ RunIterators::RunIterators(std::vector<Iterator> iterators, Output taken, const 
     : iterators_(std::move(iterators)), taken_(taken), once_(once) {}
 
 Status RunIterators::SessionBegins(const HookSession& begun) {
-  if (once_ != nullptr && iterators_.empty()) return once_->Begin(begun.session).status();
+  if (once_ != nullptr && iterators_.empty() && !taken_.valid()) {
+    return once_->Begin(begun.session).status();
+  }
   if (once_ != nullptr && !taken_.valid()) {
     return InvalidArgument("RunIterators with ExactlyOnce must be given what a step takes");
   }

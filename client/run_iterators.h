@@ -20,8 +20,9 @@
 // Without `once`, the number is the global step. That is exact only if this is the only worker, has
 // no concurrent steps, and is not killed within a step while a parameter server survives.
 //
-// Without iterators, `once` alone is for steps whose batches are fed: the object only calls
-// ExactlyOnce::Begin and Explain, and the program feeds each step the batch of its global step.
+// Without iterators and `taken`, `once` alone is for steps whose batches are fed: the object only
+// calls ExactlyOnce::Begin and Explain, and the program feeds each step the batch of its global
+// step.
 //
 // If the input ends before all elements of earlier steps are dropped, the loop ends with
 // FailedPrecondition. Possible causes: files are missing, or other workers have raised the global

@@ -178,6 +178,26 @@ TEST(RunIterators, ExactlyOnceNeedsToKnowWhatIsTaken) {
   EXPECT_EQ(input.SessionBegins({**session}).code(), StatusCode::kInvalidArgument);
 }
 
+// The caller initialises its iterators itself, or takes elements from something else.
+TEST(RunIterators, ExactlyOnceDropsWhatIsTakenWithoutIterators) {
+  Program program;
+  const Variable w(program, "w", {}, Zeros());
+  const Variable dropped(program, "dropped", {}, Zeros(), {.trainable = false});
+  const Output taken = dropped.AssignAdd(OnesLike(dropped));
+  GradientDescent optimizer(1);
+  ExactlyOnce once(program);
+  const Output train = once.Apply(optimizer, optimizer.ComputeGradients(program, -w));
+  const Output init = program.Initialize(program.variables());
+  const auto session = Session::New(program);
+  ASSERT_EQ((*session)->Execute(init), OkStatus());
+  RunIterators input({}, taken, &once);
+  ASSERT_EQ(input.SessionBegins({**session}), OkStatus());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ((*session)->Execute(train), OkStatus());
+  EXPECT_EQ((*session)->Fetch(dropped)->scalar<float>(), 0);
+  ASSERT_EQ(input.SessionBegins({**session}), OkStatus());
+  EXPECT_EQ((*session)->Fetch(dropped)->scalar<float>(), 3);
+}
+
 // Two workers of a cluster each read half of the numbers. One of them is started again in the
 // middle. The variable on the parameter server gets each number exactly once.
 TEST(RunIterators, WorkersThatAreStartedAgain) {

@@ -128,15 +128,13 @@ Status TrainingLoop::CheckDeterministic() const {
     const char* text;
   } mistakes[] = {
       {options.checkpoint_dir.empty(),
-       "goes back to a checkpoint after a failure; set "
-       "checkpoint_dir"},
+       "goes back to a checkpoint after a failure; set checkpoint_dir"},
       {!replicas && context_->step.once == nullptr,
        "the late update of a failed step must not count; use ExactlyOnce, and set "
        "TrainingStep::once"},
       {!replicas && !options.is_chief,
        "the result depends on the speed of workers that train by themselves; let the chief take "
-       "all "
-       "steps (BuildTowers)"},
+       "all steps (BuildTowers)"},
       {options.group != nullptr,
        "the result depends on which members the group has; leave `group` out"},
   };
@@ -227,8 +225,10 @@ Status TrainingLoop::TrainToEnd(Status status) {
   const auto is_normal_end = [this](const Status& s) {
     return s.ok() || absl::IsOutOfRange(s) || (context_->stopping() && absl::IsCancelled(s));
   };
+  step_cut_off_ = absl::IsCancelled(status);
   while (is_normal_end(status) && steps_->under_way()) {
     const Status ended = steps_->Finish();
+    step_cut_off_ |= absl::IsCancelled(ended);
     if (!is_normal_end(ended)) status = ended;
   }
   if (!is_normal_end(status)) return status;
@@ -272,8 +272,18 @@ Status TrainingLoop::Recover(const Status& failure) {
 
 // Returns whether to save the last step. A worker that was told to stop while it looked for members
 // of its group must not save values of several steps, or replace a later checkpoint of the others
-// as the newest one.
+// as the newest one. A deterministic training must not save a part of a step.
 bool TrainingLoop::MaySaveLast() {
+  if (context_->options.deterministic && step_cut_off_) {
+    saves_->FinishOrCancel();  // its values are those before the step
+    if (context_->is_chief() && !saves_->HasNewest()) {
+      context_->Say(LogLevel::kWarning, "not_saved",
+                    StrCat("step ", context_->global_step,
+                           " is not saved: the step after it was cancelled, and may have been "
+                           "applied on some tasks only"));
+    }
+    return false;
+  }
   TrainingGroup* const group = context_->options.group;
   if (group == nullptr || group->is_member()) return true;
   return !saves_->HasNewest() && group->HasValues(session());

@@ -130,11 +130,13 @@ struct TrainingOptions {
   // true: a training that loses tasks ends with the same bits as an undisturbed one. After each
   // failure the chief restores the newest checkpoint, even if no variable was lost, because the
   // failed step may have been applied on some parameter servers only. If there is no checkpoint
-  // yet, it initialises the variables again. One client must take all steps (BuildTowers), or
-  // replicas together (`agree`); batches must depend only on their number, and initial values have
-  // seeds. InvalidArgument without checkpoint_dir; without TrainingStep::once, which makes late
-  // updates of a failed step harmless (not needed with `agree`); if this worker is not the chief;
-  // with `group`; or if the train op runs a random op whose position in its stream is not saved.
+  // yet, it initialises the variables again. If a signal cancels a step, nothing is saved after it,
+  // and a resumed training goes on from the checkpoint before. One client must take all steps
+  // (BuildTowers), or replicas together (`agree`); batches must depend only on their number, and
+  // initial values have seeds. InvalidArgument without checkpoint_dir; without TrainingStep::once,
+  // which makes late updates of a failed step harmless (not needed with `agree`); if this worker is
+  // not the chief; with `group`; or if the train op runs a random op whose position in its stream
+  // is not saved. Functions that kernels call are not searched for such ops.
   bool deterministic = false;
 
   int64_t max_steps = 0;  // limit of the global step; 0: no limit
@@ -229,8 +231,9 @@ class TrainingLoop {
   // other threads must not access it until EndForcedExit has deregistered exit_token_.
   std::unique_ptr<ExitDeadline> exit_deadline_;
   std::optional<Cancellation::Token> exit_token_;
-  bool ended_ = false;      // all steps were taken; only saving and the hooks' End remain
-  size_t hooks_begun_ = 0;  // how many hooks, from the first on, have begun in the last session
+  bool ended_ = false;         // all steps were taken; only saving and the hooks' End remain
+  bool step_cut_off_ = false;  // the last step was cancelled, and may have been applied in part
+  size_t hooks_begun_ = 0;     // how many hooks, from the first on, have begun in the last session
   int failures_in_a_row_ = 0;
 };
 

@@ -85,7 +85,8 @@ void AddCheckpointFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--deterministic", flags.deterministic,
                "go back to the last checkpoint after every failure, so that the weights are those "
-               "of an undisturbed training, bit for bit; on a cluster with --sync");
+               "of an undisturbed training, bit for bit; on a cluster with --sync. A training with "
+               "--input=idx that was saved without this flag cannot be resumed with it");
 }
 
 // Adds the flags in the order in which --help lists them.
@@ -209,6 +210,7 @@ Status CheckStaleness(const Flags& flags) {
 Status CheckDeterministic(const Flags& flags) {
   if (!flags.deterministic) return OkStatus();
   const Mistake mistakes[] = {
+      {flags.evaluate, " and --evaluate", "it does not train; leave --deterministic out"},
       {flags.checkpoint_dir.empty(), "", "goes back to checkpoints; say --checkpoint_dir as well"},
       {flags.training.strategy != "ps", " and --strategy",
        "only steps on parameter servers need it; say ps"},

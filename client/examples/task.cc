@@ -8,12 +8,12 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "client/examples/serving_workers.h"
 #include "client/exit_deadline.h"
 #include "client/stop_signal.h"
 #include "core/base/check.h"
@@ -29,11 +29,6 @@
 namespace penstock::examples {
 namespace {
 
-constexpr int64_t kShutdownMs = 5'000;
-// How long the chief tries to end a worker that does not answer. A worker that was killed at the
-// end of the training may be starting again; nobody else would ever tell it to end.
-constexpr int64_t kShutdownRetryNs = 15'000'000'000;
-constexpr int64_t kShutdownPauseNs = 200'000'000;
 // kGraceMs: how long an ending task waits for other tasks' sessions that use it. kEndSeconds: how
 // long the shutdown may take, including this wait: less than the 30 s after which Kubernetes kills
 // the process.
@@ -91,24 +86,14 @@ class EndWithServer {
 
 // Shuts down the workers that only serve while the chief trains.
 void ShutdownServingWorkers(const TaskRole& role) {
-  std::map<std::string, Status> left;  // by address
+  std::set<std::string> addresses;
   for (const auto& [job, tasks] : role.task.cluster.jobs()) {
     if (job == "ps") continue;
     for (const auto& [index, address] : tasks) {
-      if (job != role.task.job || index != role.task.task) left[address] = OkStatus();
+      if (job != role.task.job || index != role.task.task) addresses.insert(address);
     }
   }
-  Env& env = Env::Real();
-  const int64_t end_ns = env.NowNanos() + kShutdownRetryNs;
-  while (true) {
-    for (auto worker = left.begin(); worker != left.end();) {
-      worker->second = ShutdownTask(worker->first, "training has ended", kShutdownMs);
-      worker = worker->second.ok() ? left.erase(worker) : std::next(worker);
-    }
-    if (left.empty() || env.NowNanos() >= end_ns) break;
-    env.SleepForNanos(kShutdownPauseNs);
-  }
-  for (const auto& [address, status] : left) Report(role.program, status, 0);
+  for (const auto& [address, status] : ShutdownTasks(addresses)) Report(role.program, status, 0);
 }
 
 Status RunRole(const TaskRole& role, Server& server,

@@ -9,6 +9,9 @@
 namespace penstock {
 namespace {
 
+// The maximum staleness of an update that is recorded, so that the sum does not overflow.
+constexpr int64_t kStalenessMax = int64_t{1} << 40;
+
 struct StalenessByDevice {
   Mutex mu;
   std::map<std::string, NotedStaleness> noted ABSL_GUARDED_BY(mu);
@@ -21,7 +24,7 @@ StalenessByDevice& GlobalStaleness() {
 }  // namespace
 
 void NoteStaleness(const std::string& device, int64_t staleness) {
-  const int64_t value = std::max<int64_t>(0, staleness);
+  const int64_t value = std::clamp<int64_t>(staleness, 0, kStalenessMax);
   const auto& bounds = NotedStaleness::kBounds;
   const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), value) - bounds.begin();
   StalenessByDevice& all = GlobalStaleness();

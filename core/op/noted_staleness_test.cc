@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace penstock {
 namespace {
 
@@ -17,6 +19,14 @@ TEST(NotedStalenessTest, CountsByDevice) {
   EXPECT_EQ(noted.sum, 0 + 1 + 2 + 3 + 4 + 1023 + 1024 + 9000);
   EXPECT_THAT(noted.counts, testing::ElementsAre(2, 1, 2, 1, 0, 0, 0, 0, 0, 0, 1, 2));
   EXPECT_EQ(StalenessOf("another device").updates, 0);
+}
+
+TEST(NotedStalenessTest, TheSumDoesNotOverflow) {
+  for (int i = 0; i < 3; ++i) {
+    NoteStaleness("large staleness", std::numeric_limits<int64_t>::max());
+  }
+  EXPECT_EQ(StalenessOf("large staleness").updates, 3);
+  EXPECT_EQ(StalenessOf("large staleness").sum, int64_t{3} << 40);
 }
 
 }  // namespace

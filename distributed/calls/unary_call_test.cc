@@ -3,6 +3,7 @@
 // Tests both ends of a call, Worker.Reset, on a loopback port.
 #include "distributed/calls/unary_call.h"
 
+#include <atomic>
 #include <future>
 #include <vector>
 
@@ -113,6 +114,35 @@ TEST_F(UnaryCallTest, OnCancelAfterTheCancellationRunsAtOnce) {
   call->OnCancel([&] { told = true; });
   EXPECT_TRUE(told);
   call->Finish(OkStatus());
+}
+
+// Finish says whether the answer was sent, so that a handler can undo what only its caller can use.
+TEST_F(UnaryCallTest, AnAnswerThatArrivesIsSent) {
+  std::atomic<int> unsent = 0;
+  Serve([&](const std::shared_ptr<Incoming>& call) {
+    call->Finish(OkStatus(), [&] { ++unsent; });
+  });
+  EXPECT_EQ(Get(Call(30'000)), OkStatus());
+  host_.Stop();  // waits until the call has ended here, too
+  EXPECT_EQ(unsent, 0);
+}
+
+TEST_F(UnaryCallTest, AnAnswerAfterTheCancellationIsUnsent) {
+  std::promise<std::shared_ptr<Incoming>> came;
+  std::promise<void> told;
+  std::atomic<int> unsent = 0;
+  Serve([&](std::shared_ptr<Incoming> call) { came.set_value(std::move(call)); });
+  auto ended = Call(200);
+  auto call = came.get_future().get();
+  EXPECT_TRUE(Eventually([&] { return call->given_up(); }));
+  call->Finish(OkStatus(), [&] {
+    if (++unsent == 1) told.set_value();
+  });
+  call = nullptr;
+  EXPECT_EQ(told.get_future().wait_for(kSoon), std::future_status::ready);
+  EXPECT_EQ(Get(std::move(ended)).code(), StatusCode::kDeadlineExceeded);
+  host_.Stop();
+  EXPECT_EQ(unsent, 1);
 }
 
 TEST_F(UnaryCallTest, NobodyIsThere) {

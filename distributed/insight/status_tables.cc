@@ -163,10 +163,16 @@ StatusTable Sessions(const wire::ClusterReport& cluster) {
   return table;
 }
 
+// Returns the number of counts that have a place between the bounds, of which the last one has no
+// upper bound. A report from outside may have more.
+int NumCounts(const wire::StalenessReport& report) {
+  return std::min(report.count_size(), report.bound_size() + 1);
+}
+
 // Returns the shares of all updates, by their staleness: "0: 20 %, 1: 45 %, 2-3: 35 %".
 std::string SharesText(const wire::StalenessReport& report, double updates) {
   std::vector<std::string> shares;
-  for (int i = 0; i < report.count_size(); ++i) {
+  for (int i = 0; i < NumCounts(report); ++i) {
     if (report.count(i) == 0) continue;
     const int64_t from = i == 0 ? 0 : report.bound(i - 1) + 1;
     const std::string to = i >= report.bound_size()  ? " and more"
@@ -184,7 +190,7 @@ StatusTable Staleness(const wire::ClusterReport& cluster) {
   for (const wire::ClusterTask& task : cluster.task()) {
     const wire::StalenessReport& report = task.report().staleness();
     int64_t updates = 0;
-    for (const int64_t count : report.count()) updates += count;
+    for (int i = 0; i < NumCounts(report); ++i) updates += report.count(i);
     if (updates == 0) continue;
     const auto all = static_cast<double>(updates);
     table.rows.push_back({ShortTask(task.name()), StrCat(updates),

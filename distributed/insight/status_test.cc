@@ -141,6 +141,19 @@ TEST(StatusTest, TheStalenessOfUpdates) {
                     HasSubstr("penstock_update_staleness_bucket{le=\"+Inf\"} 8")));
 }
 
+// A task of another version, or a broken one, may send more counts than its bounds have.
+TEST(StatusTest, CountsOfStalenessWithoutABoundAreLeftOut) {
+  wire::ClusterReport cluster = Cluster();
+  wire::StalenessReport& staleness =
+      *cluster.mutable_task(1)->mutable_report()->mutable_staleness();
+  for (const int64_t count : {3, 4, 5}) staleness.add_count(count);
+  staleness.set_sum(6);
+  EXPECT_THAT(StatusText(cluster), ContainsRegex("/job:worker/task:0 +3 +2.0 +0 and more: 100 %"));
+  staleness.add_bound(0);
+  EXPECT_THAT(StatusText(cluster),
+              ContainsRegex("/job:worker/task:0 +7 +0.9 +0: 43 %, 1 and more: 57 %"));
+}
+
 TEST(StatusTest, TheMemoryOfTensors) {
   wire::ClusterReport cluster;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -199,9 +200,12 @@ class Reporter {
   }
 
   void AddStaleness() {
+    // An isolated session has stores of its own, with the names of the task's devices.
+    std::set<std::string> devices;
+    for (const Worker::Store& store : task_.worker().stores()) devices.insert(store.device);
     NotedStaleness all;
-    for (const Worker::Store& store : task_.worker().stores()) {
-      const NotedStaleness noted = StalenessOf(store.device);
+    for (const std::string& device : devices) {
+      const NotedStaleness noted = StalenessOf(device);
       for (size_t i = 0; i < noted.counts.size(); ++i) all.counts[i] += noted.counts[i];
       all.updates += noted.updates;
       all.sum += noted.sum;

@@ -13,6 +13,7 @@
 #include "core/base/sim/sim_env.h"
 #include "core/base/sim/sim_scheduler.h"
 #include "core/graph/builder.h"
+#include "core/op/noted_staleness.h"
 #include "distributed/sim/sim_cluster.h"
 #include "gtest/gtest.h"
 
@@ -49,8 +50,9 @@ class TaskReportTest : public testing::Test {
       story(cluster);
     }));
   }
-  std::unique_ptr<SessionInterface> Session(SimCluster& cluster) {
-    auto session = cluster.NewSession("client", "worker", 0);
+  std::unique_ptr<SessionInterface> Session(SimCluster& cluster,
+                                            const SessionOptions& options = {}) {
+    auto session = cluster.NewSession("client", "worker", 0, options);
     CHECK_OK(session->Extend(g_.graph()));
     return session;
   }
@@ -97,6 +99,27 @@ TEST_F(TaskReportTest, VariablesComeInTheOrderOfTheirSizes) {
     ASSERT_EQ(worker.session_size(), 1);
     EXPECT_EQ(worker.session(0).steps_begun(), 1);
     EXPECT_EQ(worker.steps().begun(), 1);
+  });
+}
+
+TEST_F(TaskReportTest, IsolatedSessionsDoNotMultiplyTheStaleness) {
+  InCluster([&](SimCluster& cluster) {
+    const auto updates = [&] {
+      const wire::TaskReport report = ReportTask(cluster.task("ps", 0), env_);
+      int64_t sum = 0;
+      for (const int64_t count : report.staleness().count()) sum += count;
+      return sum;
+    };
+    const auto first = Session(cluster, {.isolate_state = true});
+    const auto second = Session(cluster, {.isolate_state = true});
+    for (const auto* session : {&first, &second}) {
+      ASSERT_EQ(Run(**session, {}, assigned_), OkStatus());
+    }
+    const Worker& ps = cluster.task("ps", 0).worker();
+    ASSERT_GE(ps.stores().size(), 3u) << "or the sessions have no stores of their own";
+    const int64_t before = updates();  // the counts are those of the process
+    NoteStaleness(ps.stores().front().device, 2);
+    EXPECT_EQ(updates(), before + 1);
   });
 }
 

@@ -88,7 +88,7 @@ void ReplicaLog::NoteChange(const ResourceChange& change, const UpdateOrigin& or
   const ResourceId& id = change.resource;
   if (!change.opaque.empty() && step != nullptr && change.action != kRemoveAction) {
     if (step->refused.empty()) step->refused = RefusedText(change, origin);
-    step->removed.emplace_back(id.container, id.name);
+    step->removed.insert(id.id);
   }
   if (change.action == kRemoveAction) {
     known_.erase(id.id);
@@ -103,6 +103,18 @@ void ReplicaLog::NoteChange(const ResourceChange& change, const UpdateOrigin& or
     found->second.changed = true;
     found->second.created_with.clear();
   }
+}
+
+// Returns container and name of those resources that still exist. A step may have removed one, and
+// another step may have made a new one with its name and another id.
+std::vector<std::pair<std::string, std::string>> ReplicaLog::NamesOf(
+    const std::set<uint64_t>& ids) const {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const uint64_t id : ids) {
+    const auto known = known_.find(id);
+    if (known != known_.end()) names.emplace_back(known->second.container, known->second.name);
+  }
+  return names;
 }
 
 void ReplicaLog::StepBegins(int64_t step_id) {
@@ -123,7 +135,7 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
     FindCut();
     if (end.ok() && !refused_.ok()) end = refused_;
     if (end.ok() && !step.refused.empty()) end = FailedPrecondition(step.refused);
-    removed = std::move(step.removed);
+    removed = NamesOf(step.removed);
     // The step may have read values that earlier steps wrote, so the follower needs the changes
     // of those steps, too.
     const uint64_t needed = std::max(step.last, committed_);
@@ -142,7 +154,7 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
     }
   }
   for (const auto& [container, name] : removed) {
-    // Another step may have removed it.
+    // Another step may remove it meanwhile.
     if (store_ != nullptr) store_->Remove(container, name).IgnoreError();
   }
   std::move(done)(std::move(end));

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,8 +109,7 @@ class ReplicaLog final : public StateLog, public StepGate {
   struct RunningStep {
     uint64_t first = 0, last = 0;  // positions of the step's changes; 0: none
     std::string refused;           // an error, if it used resources that cannot be replicated
-    // Container and name of each of these resources.
-    std::vector<std::pair<std::string, std::string>> removed;
+    std::set<uint64_t> removed;    // the ids of these resources
   };
   struct WaitingStep {
     uint64_t position;  // the follower must have the log up to here
@@ -120,6 +120,8 @@ class ReplicaLog final : public StateLog, public StepGate {
 
   static bool IsPrivate(const ResourceChange& change);
   void NoteChange(const ResourceChange& change, const UpdateOrigin& origin, RunningStep* step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<std::pair<std::string, std::string>> NamesOf(const std::set<uint64_t>& ids) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FindCut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CutIfOverdue(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -304,6 +304,21 @@ TEST_F(ReplicaLogTest, ResourcesThatCannotBeReplicatedAreRefusedByName) {
   CHECK_OK(store_.Lookup("session/1", "files").status());
 }
 
+TEST_F(ReplicaLogTest, ANewResourceWithTheNameOfARefusedOneStays) {
+  const auto make = [] { return std::make_shared<Reader>(); };
+  log_.RemoveRefusedFrom(&store_);
+  Begin(2), Begin(3);
+  CHECK_OK(store_.LookupOrCreate("", "files", "Reader", make, {.step_id = 2}).status());
+  CHECK_OK(store_.Remove("", "files", {.step_id = 2}));
+  CHECK_OK(store_.LookupOrCreate("", "files", "Reader", make, {.step_id = 3}).status());
+  End(2);
+  EXPECT_EQ(ends_[2]->code(), StatusCode::kFailedPrecondition);
+  CHECK_OK(store_.Lookup("", "files").status());
+  End(3);
+  EXPECT_EQ(ends_[3]->code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(store_.Lookup("", "files").status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(ReplicaLogTest, WhatCannotBeCopiedIsNamed) {
   const auto counter = std::make_shared<Counter>();
   CHECK_OK(store_.LookupOrCreate("", "c", "TestCounter", [&] { return counter; }).status());

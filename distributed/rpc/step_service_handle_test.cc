@@ -229,32 +229,6 @@ TEST_F(PartialRunTest, CountsAsAStepInFlight) {
   EXPECT_TRUE(client.Send(&Stub::PartialRunSetup, setup, &second).ok()) << "the first has ended";
 }
 
-// The client gives up while the run is being prepared, and never learns its handle. The run must
-// end all the same; as long as it lasts, the session can have no other one.
-TEST_F(PartialRunTest, EndsIfItsClientGivesUpBeforeTheAnswer) {
-  GraphBuilder large;
-  Output sum =
-      CallIn(large, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape()}});
-  const std::string fed = sum.name();
-  for (int i = 0; i < 20'000; ++i) sum = sum + sum;
-  ServerOptions options = TestCluster::Quick();
-  options.max_steps_in_flight = 1;
-  TestCluster limited({{"worker", 1}}, options);
-  MasterClient client(limited.target());
-  ASSERT_TRUE(client.Create(large.graph()).ok());
-  tensorflow::PartialRunSetupRequest setup;
-  setup.set_session_handle(client.handle());
-  setup.add_feed(fed);
-  setup.add_fetch(sum.name());
-  tensorflow::PartialRunSetupResponse begun;
-  grpc::ClientContext context;
-  // Preparing the run takes many times as long.
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(20));
-  ASSERT_EQ(client.stub().PartialRunSetup(&context, setup, &begun).error_code(),
-            grpc::DEADLINE_EXCEEDED);
-  EXPECT_TRUE(Eventually([&] { return client.Send(&Stub::PartialRunSetup, setup, &begun).ok(); }));
-}
-
 TEST_F(PartialRunTest, SetUpRefusesUnknownNames) {
   const grpc::Status status = SetUpRun("nope:0");
   EXPECT_FALSE(status.ok());

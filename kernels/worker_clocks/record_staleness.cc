@@ -24,11 +24,6 @@ class RecordStalenessKernel final : public Kernel {
   }
 };
 
-Status ScalarShape(ShapeScope& s) {
-  s.set_output(0, PartialShape::Scalar());
-  return OkStatus();
-}
-
 OP(RecordStaleness) {
   return {
       .doc =

@@ -2,9 +2,7 @@
 //
 // Measures what a step costs at the clocks (Begin, Advance and the end of the wait), for 10 to
 // 10,000 workers of which all but one wait for the slowest one in each round. Time per step, one
-// thread:
-//
-//   workers   a scan of all waits and workers, before    ordered clocks and waits
+// thread.
 #include <benchmark/benchmark.h>
 
 #include "core/base/check.h"

@@ -65,6 +65,7 @@ class FlagsTest(ClusterTest):
                 (task + ["--sync"], "--deterministic: goes back to checkpoints"),
                 (task + saves, "--deterministic: workers that train by themselves"),
                 (task + saves + ["--strategy=replicas"], "--deterministic and --strategy"),
+                (saves + ["--deterministic", "--evaluate"], "--deterministic and --evaluate"),
                 (task + saves + ["--sync", "--concurrent_steps=2"],
                  "--deterministic and --concurrent_steps")):
             self.mistake([TRAIN], flags, named)

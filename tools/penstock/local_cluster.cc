@@ -223,14 +223,12 @@ int LocalCluster::Reap(Task& task, int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-// Starts the workers that have ended again, if `chief` is worker 0, which has been started again.
-// It may go back to a checkpoint, and then needs them.
-void LocalCluster::LaunchWorkersFor(const Task& chief) {
-  if (chief.job != "worker" || chief.index != 0) return;
+void LocalCluster::LaunchWorkersFor(const Task& task) {
+  if (!options_.restart_ended_workers || task.job != "worker" || task.index != 0) return;
   for (Task& other : tasks_) {
     if (other.job != "worker" || !other.done) continue;
     Log({.event = "task_restarted",
-         .text = StrCat(other.name(), " had ended; starting it again for ", chief.name()),
+         .text = StrCat(other.name(), " had ended; starting it again for ", task.name()),
          .fields = {{"process", other.name()}}});
     const Status launched = Launch(other);
     other.done = !launched.ok();

@@ -30,6 +30,9 @@ struct LocalClusterOptions {
   // If true, a worker that is killed when no restarts are left does not end the cluster, unless it
   // is the last worker: the program goes on without it.
   bool elastic = false;
+  // If true, a restart of worker 0 also starts the workers again that have ended with code 0:
+  // worker 0 may go back to a checkpoint, and then needs them.
+  bool restart_ended_workers = false;
   // The folder for the tasks' output: `log_dir`/worker-1.log and so on. Worker 0's output is
   // printed unchanged. Empty: all output is printed, with the task before each line.
   std::string log_dir = "";
@@ -76,8 +79,10 @@ class LocalCluster {
   // Handles the end of a task's process: starts the task again if it may be restarted. Returns the
   // task's exit code if it has failed and was not started again, else 0.
   int Reap(Task& task, int wait_status);
+  // Starts the workers that have ended again, with restart_ended_workers, if `task` is worker 0,
+  // which has been started again.
+  void LaunchWorkersFor(const Task& task);
   // Returns whether the cluster goes on without `task`, a worker that was killed.
-  void LaunchWorkersFor(const Task& chief);
   bool GoesOnWithout(const Task& task, int wait_status) const;
   int ReapAll();
   bool WorkersDone() const;

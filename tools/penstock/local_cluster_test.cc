@@ -91,20 +91,32 @@ TEST(LocalClusterTest, AKilledTaskIsStartedAgainWhileRestartsAreLeft) {
   EXPECT_EQ(RunCluster(options, &output), 128 + SIGKILL);
 }
 
+// Returns options for a cluster whose worker 0 kills itself, the first time, when worker 1 has
+// ended and was reaped.
+LocalClusterOptions WithAChiefThatIsKilledLast() {
+  const std::string killed = testing::TempDir() + "/chief_killed_once";
+  const std::string pid = testing::TempDir() + "/pid_of_worker_1";
+  std::remove(killed.c_str());
+  std::remove(pid.c_str());
+  const std::string await_end = "while [ ! -s " + pid + " ] || kill -0 $(cat " + pid +
+                                ") 2>/dev/null; do sleep 0.01; done; ";
+  return Scripts(std::string(kPsWaits) + "case \"$*\" in *--task_index=0*) [ -e " + killed +
+                 " ] || { " + await_end + "touch " + killed + "; kill -9 $$; };; *) echo $$ > " +
+                 pid + ";; esac; echo done");
+}
+
 TEST(LocalClusterTest, ARestartedChiefGetsTheWorkersThatHadEnded) {
-  // Worker 0 kills itself when worker 1 has ended, the first time.
-  const std::string file = testing::TempDir() + "/chief_killed_once";
-  std::remove(file.c_str());
-  LocalClusterOptions options =
-      Scripts(std::string(kPsWaits) + "case \"$*\" in *--task_index=0*) [ -e " + file +
-              " ] || { sleep 0.5; touch " + file + "; kill -9 $$; }; sleep 0.5;; esac; echo done");
-  options.restarts_max = 1;
-  std::string output;
-  EXPECT_EQ(RunCluster(options, &output), 0);
-  const size_t first = output.find("[worker/1] done");
-  ASSERT_NE(first, std::string::npos);
-  EXPECT_NE(output.find("[worker/1] done", first + 1), std::string::npos) << output;
-  std::remove(file.c_str());
+  for (const bool restart_ended_workers : {true, false}) {
+    LocalClusterOptions options = WithAChiefThatIsKilledLast();
+    options.restarts_max = 1;
+    options.restart_ended_workers = restart_ended_workers;
+    std::string output;
+    EXPECT_EQ(RunCluster(options, &output), 0);
+    const size_t first = output.find("[worker/1] done");
+    ASSERT_NE(first, std::string::npos) << output;
+    const bool again = output.find("[worker/1] done", first + 1) != std::string::npos;
+    EXPECT_EQ(again, restart_ended_workers) << output;
+  }
 }
 
 TEST(LocalClusterTest, AnElasticClusterGoesOnWithoutAKilledWorker) {

@@ -43,13 +43,18 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
          "started again")
       ->check(CLI::Range(1, 2))
       ->capture_default_str();
-  run->add_option("--restarts", options->restarts_max,
-                  "How many times to restart killed tasks, in total for all tasks")
-      ->check(CLI::Range(0, 1000))
-      ->capture_default_str();
+  CLI::Option* const restarts =
+      run->add_option("--restarts", options->restarts_max,
+                      "How many times to restart killed tasks, in total for all tasks");
+  restarts->check(CLI::Range(0, 1000))->capture_default_str();
   run->add_flag("--elastic", options->elastic,
                 "If a worker is killed and no restarts are left, go on with the other workers. For "
                 "programs that can do so, such as fashion_mnist --strategy=allreduce --elastic");
+  run->add_flag("--restart_ended_workers", options->restart_ended_workers,
+                "When worker 0 is restarted, also start the workers again that have ended with "
+                "code 0. For programs whose worker 0 goes back to a checkpoint and then needs all "
+                "workers, such as fashion_mnist --sync --deterministic")
+      ->needs(restarts);
   run->add_option("--log_dir", options->log_dir,
                   "Write each task's output to a file in this folder; print only worker 0's");
   run->add_option("--grace_seconds", options->grace_seconds,
