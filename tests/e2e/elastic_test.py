@@ -85,7 +85,7 @@ class ElasticTest(ClusterTest):
         self.rejoins(killed=1)
 
     def test_a_chief_that_is_back_is_chief_again(self):
-        # It may be back before the others have formed a group of two.
+        # Worker 0 may be back before the others have formed a group of two.
         run = self.rejoins(killed=0)
         self.assertIn("test accuracy", run.output())
 
