@@ -115,8 +115,16 @@ Status TrainingSession::ConnectAlone() {
   TrainingGroup& group = *context_.options.group;
   if (session_ != nullptr) group.Leave(*session_);
   RETURN_IF_ERROR(NewSession({group.task()}));
-  return context_.program.locals().empty() ? OkStatus()
-                                           : session_->Execute(nodes_.initialize_locals);
+  if (!context_.program.locals().empty()) {
+    RETURN_IF_ERROR(session_->Execute(nodes_.initialize_locals));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> missing, Uninitialized());
+  if (missing.empty()) return OkStatus();
+  bool restored = false;
+  RETURN_IF_ERROR(saves_.RestoreNewest(*session_, &restored));
+  if (restored) return OkStatus();
+  return FailedPrecondition("the values of ", SummarizeNames(missing),
+                            " were lost with their task, and the last checkpoint is not there");
 }
 
 bool TrainingSession::OthersHaveEnded() {

@@ -36,7 +36,8 @@ class TrainingSession {
   // step runs.
   Status Connect();
   // Makes a session with this worker's task only, in which the hooks can end after the other
-  // members of the group have ended. REQUIRES: the training has a group; no save and no step runs.
+  // members of the group have ended. Variables that were lost with the task get the values of the
+  // newest checkpoint. REQUIRES: the training has a group; no save and no step runs.
   Status ConnectAlone();
   // Returns whether this worker need not look for the other members of its group again: all steps
   // were taken, the last checkpoint is there, and too few others take part.
