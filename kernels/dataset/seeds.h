@@ -23,7 +23,8 @@ struct Seeds {
   }
 };
 
-// Thread-safe. A resource, because a graph may hold a handle to it. Action in a StateLog: "next".
+// Thread-safe. A resource, because a graph may hold a handle to it. Actions in a StateLog: "next",
+// "restore".
 class SeedGenerator final : public Resource {
  public:
   static constexpr char kType[] = "SeedGenerator";
@@ -31,15 +32,33 @@ class SeedGenerator final : public Resource {
   // If both seeds are zero, random ones from `env` replace them. If `reshuffles`, each iterator
   // gets seeds of its own; else all iterators get the same seeds.
   SeedGenerator(Seeds seeds, bool reshuffles, Env& env)
-      : seeds_(Chosen(seeds, env)), reshuffles_(reshuffles), numbers_(seeds_.Stream()) {}
+      : reshuffles_(reshuffles), seeds_(Chosen(seeds, env)), numbers_(seeds_.Stream()) {}
 
   Seeds Next(const UpdateOrigin& origin) {
-    if (!reshuffles_) return seeds_;
     MutexLock lock(mu_);
+    if (!reshuffles_) return seeds_;
+    ++drawn_;
     const int64_t first = numbers_();
     const int64_t second = numbers_();
     Changed(origin, "next", [] { return std::vector<Tensor>(); });
     return {first, second};
+  }
+  // The seeds of the generator, and how many pairs of seeds it has given to iterators.
+  struct State {
+    Seeds seeds;
+    int64_t drawn = 0;
+  };
+  State state() const {
+    MutexLock lock(mu_);
+    return {seeds_, drawn_};
+  }
+  // Goes on as a generator with that state does, also for the dataset's other iterators.
+  void Restore(const State& state, const UpdateOrigin& origin) {
+    MutexLock lock(mu_);
+    seeds_ = state.seeds;
+    drawn_ = state.drawn;
+    numbers_ = PhiloxNumbers(seeds_.Stream(), 2 * static_cast<uint64_t>(drawn_));
+    Changed(origin, "restore", [] { return std::vector<Tensor>(); });
   }
   bool reshuffles() const { return reshuffles_; }
 
@@ -53,10 +72,11 @@ class SeedGenerator final : public Resource {
     return {static_cast<int64_t>(env.RandomU64()), static_cast<int64_t>(env.RandomU64())};
   }
 
-  const Seeds seeds_;
   const bool reshuffles_;
-  Mutex mu_;
+  mutable Mutex mu_;
+  Seeds seeds_ ABSL_GUARDED_BY(mu_);
   PhiloxNumbers numbers_ ABSL_GUARDED_BY(mu_);
+  int64_t drawn_ ABSL_GUARDED_BY(mu_) = 0;  // pairs of seeds taken from numbers_
 };
 
 }  // namespace penstock
