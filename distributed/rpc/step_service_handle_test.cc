@@ -256,7 +256,8 @@ TEST_F(PartialRunTest, ATraceIsRefused) {
   ASSERT_TRUE(SetUpRun().ok());
   tensorflow::RunStepRequest request = Part(FedStep());
   request.mutable_options()->set_trace_level(tensorflow::RunOptions::FULL_TRACE);
-  ExpectRefused(request, tensorflow::error::UNIMPLEMENTED, "has neither a trace nor partition graphs");
+  ExpectRefused(request, tensorflow::error::UNIMPLEMENTED,
+                "has neither a trace nor partition graphs");
   End();
 }
 

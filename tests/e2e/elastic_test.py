@@ -92,7 +92,7 @@ class ElasticTest(ClusterTest):
     def test_the_next_chief_writes_the_summaries(self):
         folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         # Enough steps that the training lasts longer than until the first flush, after 10 s.
-        run = self.start(*FLAGS, "--steps=10000", "--summary_dir=" + folder, "--summary_steps=50",
+        run = self.start(*FLAGS, "--steps=4000", "--summary_dir=" + folder, "--summary_steps=50",
                          ps=0, workers=3, run_flags=["--elastic"])
         run.wait_for("worker/0.*trains with 3 of 3 workers")
         run.wait_for(r"worker/0.* loss ")
