@@ -36,6 +36,7 @@ OP(RecordStaleness) {
       .gradient = NoGradient,
       .examples = {{.inputs = {{{{}, {2}}}}}},
       .stateful = true,
+      .is_view = true,
   };
 }
 KERNEL_ANY_TYPE(RecordStaleness, RecordStalenessKernel);
