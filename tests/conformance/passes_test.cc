@@ -180,7 +180,7 @@ class PassesTest : public testing::Test {
     std::vector<Settings> all = {{"all passes"},
                                  {.name = "no optional pass", .disabled = optional},
                                  {.name = "any task", .any_task = true},
-                                 {.name = "little memory", .part_of_memory = 0.7}};
+                                 {.name = "little memory", .part_of_memory = 0.9}};
     for (const std::string& only : optional) {
       Settings alone = {.name = StrCat("of the optional passes only ", only)};
       for (const std::string& other : optional) {

@@ -294,11 +294,14 @@ void VariablesOfOtherKinds() {
   scene.Watch("RngReadAndSkip", {{state, Int(1), Tensor::Scalar<uint64_t>(5)}});
   scene.Watch("RngSkip", {{state, Long(1), Long(6)}});
   const Tensor size = Tensor::Vector<int64_t>({3});
-  for (const char* op : {"StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal",
-                         "StatefulUniformFullInt"}) {
-    scene.Watch(op, {{state, Long(1), size}});
+  for (const char* op :
+       {"StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal"}) {
+    scene.Watch(op, {{state, Long(1), size}, {{"dtype", DType::kFloat}}});
   }
-  scene.Watch("StatefulUniformInt", {{state, Long(1), size, Long(2), Long(9)}});
+  scene.Watch("StatefulUniformFullInt",
+              {{state, Long(1), size}, {{"dtype", DType::kUint64}}});
+  scene.Watch("StatefulUniformInt",
+              {{state, Long(1), size, Long(2), Long(9)}, {{"dtype", DType::kInt64}}});
   scene.Watch("DestroyResourceOp", {{state}});
   const Attrs attrs = {
       {"dtype", DType::kFloat}, {"shape", PartialShape({2})}, {"var_name", "temporary"}};
