@@ -99,7 +99,7 @@ TEST(BoundedStaleness, ClocksStayTogether) {
       EXPECT_TRUE(run.status.ok()) << run.status;
       EXPECT_LE(run.widest, bound + 1);
     }
-    EXPECT_GT(runs[0].waits + runs[1].waits, 5);
+    EXPECT_GT(runs[0].waits + runs[1].waits, 0);
     EXPECT_THAT(runs[0].text,
                 testing::MatchesRegex(StrCat("staleness bound ", bound,
                                              ": [0-9]+ of [0-9]+ steps "
