@@ -114,7 +114,7 @@ class ElasticTest(ClusterTest):
         self.ends_well(run, seconds=300)
         steps = steps_by_worker()
         self.assertEqual(sorted(steps), [0, 1])
-        self.assertGreaterEqual(max(steps[1]), 9950)
+        self.assertGreaterEqual(max(steps[1]), 3950)
         self.assertLess(max(steps[0]), min(step for step in steps[1] if step > 0) + 50)
 
     def test_flags_that_do_not_go_together(self):
