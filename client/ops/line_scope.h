@@ -47,9 +47,9 @@ inline SourceLine ProgramLine(SourceLine line) {
   return known ? line : SourceLine();
 }
 
-// While an object of this class exists, new nodes of the graph have its line. Does nothing if there
-// is no graph or no known line, if the graph keeps no lines, or if this thread has a CallerLine of
-// the graph already.
+// While an object of this class exists, new nodes of the graph have the line that its constructor
+// got or, if ProgramLine() of it is unknown, FallbackLine::line(). Does nothing without a graph or
+// a line, if the graph keeps no lines, or if this thread's innermost CallerLine is of that graph.
 class [[nodiscard]] CallerLine {
  public:
   CallerLine(GraphBuilder& graph, SourceLine line) : CallerLine(&graph, line) {}

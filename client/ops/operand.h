@@ -75,8 +75,8 @@ struct TypedInput {
 };
 
 // Returns the inputs of `op`, for generated functions. Numbers become constants of `graph` (null:
-// of the graph of an input that has a tensor). Gives the next node of that graph the source line of
-// `graph` or, if that is null, of the first input with a tensor.
+// of the graph of an input that has a tensor). The next node gets the source line of `graph`; if
+// `graph` is null, the line of the first input that has a tensor.
 std::vector<NodeInput> AsInputs(const LocatedSink* graph, const char* op,
                                 std::initializer_list<TypedInput> inputs);
 

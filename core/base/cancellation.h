@@ -52,8 +52,8 @@ class Cancellation {
  private:
   std::atomic<bool> cancelled_{false};  // changed under mu_
   mutable Mutex mu_;
-  // A CondVar, because a Condition needs a scheduler, and a Cancellation has none. In a simulation
-  // no closure waits here: callbacks do not wait, so no other closure runs during a callback.
+  // A CondVar, because a Condition needs a scheduler. In a simulation no closure waits here: only
+  // a wait switches closures, and callbacks do not wait, so they end before another closure runs.
   CondVar callback_done_;
   Status status_ ABSL_GUARDED_BY(mu_);
   Token running_ ABSL_GUARDED_BY(mu_) = 0;  // the callback that is running; 0: none

@@ -4,7 +4,7 @@
 // the Status, so code that handles the error need not parse its text. Annotate keeps payloads, and
 // errors sent between tasks keep them, too (distributed/calls/status_proto.h).
 //
-// All functions return an OK status unchanged.
+// Each function that returns a Status returns OK if its argument `status` is OK.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scheduler: runs closures and blocks threads. Like Env it is passed in through constructors, so
-// that the same code runs on the threads of the machine (ThreadPool) and, under a simulated clock,
-// in one thread (core/base/sim).
+// Scheduler: runs closures, starts threads, and blocks threads. Like Env it is passed in through
+// constructors, so that the same code runs on the threads of the machine (ThreadPool) and, under a
+// simulated clock, in one thread (core/base/sim).
 //
 // Condition: blocks a thread until another closure has changed something. Every such wait must use
 // a Condition, and hold no mutex except the one that it passes to the Condition. Then a simulation

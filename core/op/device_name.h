@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeviceName: a full or partial device name, such as "/job:worker/replica:0/task:17/device:GPU:3".
-// Only this file parses device strings; other code uses DeviceName. A component that is absent or
-// "*" matches any value. Parse also accepts the legacy forms "/cpu:0", "/gpu:1" and "/CPU:0".
+// Only this file parses such names. A component that is absent or "*" matches any value. Parse also
+// accepts the legacy forms "/cpu:0", "/gpu:1" and "/CPU:0". DeviceInfo: a device and its rates.
 #pragma once
 
 #include <optional>

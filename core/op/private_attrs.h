@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private attributes: attributes of nodes that the nodes' ops do not declare. Client code, workers
-// and the compiler write them. Code that does not know an attribute ignores it.
+// Private attributes: attributes of nodes that the nodes' ops do not declare. Each comment names
+// the code that writes the attribute and the code that acts on it; other code ignores it.
 #pragma once
 
 namespace penstock {
@@ -32,8 +32,8 @@ inline constexpr char kOutputShapesAttr[] = "_output_shapes";
 // read by the queue's kernel and by client/queue_runner.h.
 inline constexpr char kRepeatableAttr[] = "_repeatable";
 
-// Present on a variable of which each task has a copy of its own, instead of a parameter server.
-// Written by client/variable.h, read by client/device_setter.h.
+// Present on a variable of which each task has its own copy, on no parameter server. Written by
+// client/variable.h, read by client/device_setter.h and distributed/master/summarize_training.h.
 inline constexpr char kLocalAttr[] = "_local";
 
 // Present on a node whose outputs, taken together, contain no value twice. Written by
@@ -54,7 +54,7 @@ inline constexpr char kFunctionResultsAttr[] = "_function_results";
 // shared_name is not shared: two sessions of one program must not use the same one. On a server
 // whose resources outlive sessions, the worker sets this attribute, which names a container of the
 // session, and clears that container when the session ends. Written by distributed/worker, read by
-// kernels of resources (kernels/data, kernels/lookup). Kernels of variables ignore it, because
+// the kernels of such resources and by distributed/insight. Kernels of variables ignore it, because
 // variables are shared by name.
 inline constexpr char kPrivateContainerAttr[] = "_private_container";
 // The name of a private container is this prefix followed by the session's handle.

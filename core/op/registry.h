@@ -8,7 +8,7 @@
 //
 // A node's op, its device type and the values of its type attributes determine its kernel:
 //   KERNEL(Expm1, UnaryElementwise<Expm1Fn>::Kernel, float, double);  // by attribute T
-//   KERNEL_BY("dtype", RandomUniform, RandomUniformKernel, float, double);
+//   KERNEL_BY("dtype", RandomUniform, UniformKernel, float, double);
 //   KERNEL_ANY_TYPE(NoOp, NoOpKernel);
 //   KERNEL_DEF({.op = "Reshape", .device = "GPU", .host_args = {"shape"}, .make =
 //   Make<ReshapeKernel>});

@@ -4,7 +4,7 @@
 // values of constant inputs and the attributes; the function sets the shapes of the outputs.
 //
 // Errors of shape functions say what the function expected; its caller adds the node's name in
-// front. Not thread-safe.
+// front. Not thread-safe. Also the shape functions that many ops share.
 #pragma once
 
 #include <string>
