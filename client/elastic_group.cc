@@ -17,9 +17,11 @@
 namespace penstock::client {
 namespace {
 
-// kLeaveSeconds: the timeout of Leave. kRowValues: the number of values that each member sends in
-// the all-gather.
+// kLeaveSeconds: the timeout of Leave. kWatchSeconds: how often a worker that waits for the others
+// checks the next member. kRowValues: the number of values that each member sends in the
+// all-gather.
 constexpr double kLeaveSeconds = 0.1;
+constexpr double kWatchSeconds = 1;
 constexpr int64_t kRowValues = 5;
 
 // Adds `text` to an FNV-1a hash. (std::hash may differ between workers.)
@@ -31,9 +33,6 @@ uint64_t HashText(uint64_t hash, const std::string& text) {
 Output AddPlaceholder(Program& program, DType dtype, const PartialShape& shape, const char* name) {
   return CallIn(program, "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
 }
-
-// How often a worker looks after the next member while it waits for the others.
-constexpr double kWatchSeconds = 1;
 
 // If the error means that a group could not be formed, returns it as Unavailable, after which the
 // loop tries again.

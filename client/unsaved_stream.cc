@@ -8,7 +8,7 @@ namespace penstock::client {
 namespace {
 
 bool DrawsFromUnsavedStream(const Node& node) {
-  if (node.op_name() == "NonDeterministicInts") return true;
+  if (node.op().seedless) return true;
   return node.op().stateful && node.attr<int64_t>("seed") != nullptr &&
          node.attr<int64_t>("seed2") != nullptr;
 }

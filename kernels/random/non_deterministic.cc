@@ -50,6 +50,7 @@ OP(NonDeterministicInts) {
       .gradient = NoGradient,
       .examples = {{.inputs = {{{{2}, {2, 3}}}}}},
       .stateful = true,
+      .seedless = true,
   };
 }
 KERNEL_ANY_TYPE(NonDeterministicInts, NonDeterministicIntsKernel);
