@@ -212,7 +212,7 @@ struct OpDef {
   int used_input = 0;  // the input with the handle of the resource to which resource_use applies
   // The op returns elements in an order that its attributes `seed` and `seed2` determine.
   bool shuffles = false;
-  bool seedless = false;    // the output is random, and neither a seed nor an input determines it
+  bool seedless = false;  // the output is random, and neither a seed nor an input determines it
   bool in_session = false;  // the op's state belongs to the session, whatever its attributes are
   // The op's state is a part of the model. Training programs place such ops on parameter servers.
   bool holds_parameters = false;
