@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "core/base/crc32c.h"
 #include "core/checkpoint/varint.h"
@@ -85,21 +86,21 @@ Status ReadVariants(string_view bytes, int64_t count, uint32_t masked_crc, Varia
   if (count > std::numeric_limits<int>::max()) {
     return ResourceExhausted(count, " variants are too many for a tensor");
   }
+  std::vector<string_view> messages;
+  string_view rest = bytes;
+  uint32_t crc = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const string_view message, TakeVariant(&rest, &crc));
+    messages.push_back(message);
+  }
+  if (!rest.empty()) return DataLoss("there are bytes after the last variant");
+  if (MaskCrc(crc) != masked_crc) return DataLoss("the checksum is wrong");
+  if (variants == nullptr) return OkStatus();
+  // No message is parsed before all checksums have been verified.
   tensorflow::TensorProto proto;
   proto.set_dtype(tensorflow::DT_VARIANT);
   proto.mutable_tensor_shape()->add_dim()->set_size(count);
-  // Two passes: no message is parsed before all checksums have been verified.
-  for (const bool parse : {false, true}) {
-    if (parse && variants == nullptr) return OkStatus();
-    string_view rest = bytes;
-    uint32_t crc = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      ASSIGN_OR_RETURN(const string_view message, TakeVariant(&rest, &crc));
-      if (parse) RETURN_IF_ERROR(AddVariantMessage(message, &proto));
-    }
-    if (!rest.empty()) return DataLoss("there are bytes after the last variant");
-    if (MaskCrc(crc) != masked_crc) return DataLoss("the checksum is wrong");
-  }
+  for (const string_view message : messages) RETURN_IF_ERROR(AddVariantMessage(message, &proto));
   const auto memory_max = kMemoryMin + kExpansionMax * static_cast<int64_t>(bytes.size());
   ASSIGN_OR_RETURN(const Tensor tensor, TensorFromProto(proto, memory_max));
   std::copy_n(tensor.data<Variant>(), count, variants);

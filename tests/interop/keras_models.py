@@ -4,7 +4,6 @@
 import numpy as np
 import tensorflow as tf
 from harness import program, v1
-from keras2 import tf_keras
 
 
 def _data():
@@ -24,22 +23,22 @@ def _fit(cluster, model, optimizer):
 
 @program("ref", "resource", "v2", rtol=1e-3, atol=1e-4)
 def keras_dense(cluster):
-    initializer = tf_keras.initializers.RandomUniform(-0.3, 0.3, seed=3)
-    layers = tf_keras.layers
-    model = tf_keras.Sequential([
+    initializer = tf.keras.initializers.RandomUniform(-0.3, 0.3, seed=3)
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([
         layers.Flatten(input_shape=[8, 8, 1]),
         layers.Dense(16, activation="relu", kernel_initializer=initializer),
         layers.Dense(4, activation="softmax", kernel_initializer=initializer)])
-    return _fit(cluster, model, tf_keras.optimizers.legacy.SGD(0.1, momentum=0.9))
+    return _fit(cluster, model, tf.keras.optimizers.legacy.SGD(0.1, momentum=0.9))
 
 
 @program("ref", "resource", "v2", rtol=1e-3, atol=1e-4)
 def keras_convnet(cluster):
-    initializer = tf_keras.initializers.RandomUniform(-0.3, 0.3, seed=4)
-    layers = tf_keras.layers
-    model = tf_keras.Sequential([
+    initializer = tf.keras.initializers.RandomUniform(-0.3, 0.3, seed=4)
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([
         layers.Conv2D(4, 3, activation="relu", kernel_initializer=initializer,
                       input_shape=[8, 8, 1]),
         layers.BatchNormalization(), layers.MaxPooling2D(), layers.Flatten(),
         layers.Dense(4, activation="softmax", kernel_initializer=initializer)])
-    return _fit(cluster, model, tf_keras.optimizers.legacy.Adam(0.01))
+    return _fit(cluster, model, tf.keras.optimizers.legacy.Adam(0.01))

@@ -4,7 +4,6 @@
 import numpy as np
 import tensorflow as tf
 from harness import program, v1
-from keras2 import tf_keras
 from models import train
 
 ops = tf.raw_ops
@@ -196,17 +195,17 @@ def keras_lstm(cluster):
     random = np.random.RandomState(72)
     words, labels = random.randint(0, 12, [32, 7]), random.randint(0, 3, 32)
     words[::3, 5:] = 0  # zeros as padding
-    uniform = tf_keras.initializers.RandomUniform(-0.3, 0.3, seed=5)
-    layers = tf_keras.layers
+    uniform = tf.keras.initializers.RandomUniform(-0.3, 0.3, seed=5)
+    layers = tf.keras.layers
     with cluster.between_graphs():
-        model = tf_keras.Sequential([
+        model = tf.keras.Sequential([
             layers.Embedding(12, 6, mask_zero=True, embeddings_initializer=uniform,
                              input_length=7),
             layers.LSTM(5, return_sequences=True, kernel_initializer=uniform,
                         recurrent_initializer=uniform),
             layers.GRU(4, kernel_initializer=uniform, recurrent_initializer=uniform),
             layers.Dense(3, activation="softmax", kernel_initializer=uniform)])
-        model.compile(tf_keras.optimizers.legacy.Adam(0.01), "sparse_categorical_crossentropy")
+        model.compile(tf.keras.optimizers.legacy.Adam(0.01), "sparse_categorical_crossentropy")
     v1.keras.backend.set_session(cluster.session())
     history = model.fit(words, labels, batch_size=8, epochs=2, shuffle=False, verbose=0)
     return history.history["loss"], model.predict(words[:5], verbose=0)

@@ -130,11 +130,10 @@ _oldest_processor = transition(implementation = _oldest_impl, inputs = [_COPT], 
 # library of the image NAME, and is not compiled twice.
 def _newer_impl(settings, attr):
     usual = settings[_COPT]
-    marches = [copt for copt in usual if copt.startswith("-march=")]
-    options = {level: usual + ["-march=" + level] for level in attr.levels}
+    last = ([copt for copt in usual if copt.startswith("-march=")] or [""])[-1]
     return {
-        level: {_COPT: usual if marches[-1:] == option[-1:] else option}
-        for level, option in options.items()
+        level: {_COPT: usual if last == "-march=" + level else usual + ["-march=" + level]}
+        for level in attr.levels
     }
 
 _newer_processors = transition(implementation = _newer_impl, inputs = [_COPT], outputs = [_COPT])

@@ -14,16 +14,10 @@ using Kind = Sharing::Kind;
 // How many updates FindUsersOfCopies compares with a later one, at most.
 constexpr size_t kFirstMax = 8;
 
-// Returns whether the buffer's first value is the output for which it was allocated. For a
-// variable's buffer it is not: Buffer::value is then the output of the node that made the handle.
-bool IsOutputOfMaker(const Buffer& buffer) {
-  return !buffer.values.empty() && buffer.values.front() == buffer.value;
-}
-
 // Returns true for variables, constants and feeds, which do not count.
 bool IsKept(const Buffer& buffer) {
   if (buffer.received) return false;
-  return !IsOutputOfMaker(buffer) ||
+  return buffer.is_state() ||
          SharingOf(*buffer.value.node, buffer.value.index).kind == Kind::kOutlivesStep;
 }
 
@@ -57,7 +51,7 @@ BufferRanges::BufferRanges(const MemoryModel& model, const MemoryProfile& profil
     : model_(model), bytes_min_(bytes_min), small_(model.devices().size()) {
   for (const Buffer& buffer : profile.buffers) {
     if (!IsKept(buffer)) AddRanges(buffer);
-    if (!IsOutputOfMaker(buffer)) variables_[buffer.value.node->id()].buffers.push_back(&buffer);
+    if (buffer.is_state()) variables_[buffer.value.node->id()].buffers.push_back(&buffer);
   }
   for (const MemoryProfile::Update& update : profile.updates) AddCopy(update);
 }

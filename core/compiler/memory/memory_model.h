@@ -37,6 +37,10 @@ struct MemoryProfile {
     bool received = false;   // true if the tensor comes from another task
     bool counted = true;     // false for variables, constants and feeds
     std::vector<Endpoint> values = {};  // all outputs that the buffer has held, in order of nodes
+
+    // Returns whether the buffer holds, or held, the value of a variable. Then `value` is the
+    // variable's handle.
+    bool is_state() const { return value.node->output_type(value.index).refers_to_state(); }
   };
   struct Device {
     double peak_bytes = 0;       // peak bytes of the step's tensors

@@ -188,12 +188,6 @@ void MemorySimulation::MakeOutputs(const Node& node) {
   }
 }
 
-// Returns whether the buffer holds, or held, the value of a variable.
-bool MemorySimulation::IsState(int buffer) const {
-  const Endpoint& value = profile_.buffers[buffer].value;
-  return value.node->output_type(value.index).refers_to_state();
-}
-
 // Returns the buffer of an input that the output takes over, by the rules of
 // KernelContext::ForwardOrAllocate; kNone if there is none. Never an old value of a variable: it
 // is free to be reused only if an update has copied it before, which not every order does.
@@ -202,7 +196,8 @@ int MemorySimulation::ReusedBuffer(const Node& node, int output, const Sharing& 
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (sharing.input >= 0 && i != sharing.input) continue;
     const int b = InputBuffer(node, i);
-    if (b == kNone || !uses_[b].counted || uses_[b].left != 1 || IsState(b)) continue;
+    if (b == kNone || !uses_[b].counted || uses_[b].left != 1) continue;
+    if (profile_.buffers[b].is_state()) continue;
     const bool same_type = node.input_type(i).dtype == node.output_type(output).dtype;
     if (same_type && profile_.buffers[b].bytes == bytes) return b;
   }

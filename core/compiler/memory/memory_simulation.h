@@ -42,7 +42,6 @@ class MemorySimulation {
   int SentBuffer(const Node& node, int input) const;
   int NewBuffer(const Endpoint& value, int device, double bytes, bool counted);
   void MakeOutputs(const Node& node);
-  bool IsState(int buffer) const;
   int ReusedBuffer(const Node& node, int output, const Sharing& sharing) const;
   int UsesOf(const Node& node, int buffer) const;
   void CountUses(const Node& node, int output, int buffer);

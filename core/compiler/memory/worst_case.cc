@@ -49,8 +49,9 @@ bool MayLive(const MemoryModel& model, const NodeAncestors& ancestors, const Buf
 bool ImproveByAncestors(const MemoryModel& model, absl::Span<Node* const> order,
                         const BufferRanges& made, std::vector<WorstPeak>* peaks) {
   const auto num_ranges = static_cast<double>(made.size());
+  if (num_ranges * num_ranges > kPairsMax) return false;
   NodeAncestors ancestors(order, made.Nodes());
-  if (num_ranges * num_ranges > kPairsMax || ancestors.num_bits() > kBitsMax) return false;
+  if (ancestors.num_bits() > kBitsMax) return false;
   ancestors.Find();
   const std::vector<BufferRange> ranges =
       made.Get([&](const Node& a, const Node& b) { return ancestors.Precedes(a, b); });

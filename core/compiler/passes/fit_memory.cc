@@ -155,8 +155,7 @@ Status FitMemory(PassContext& context) {
   }
   if (limit == 0) return OkStatus();
   if (!plan.Fits()) return DoesNotFitError(report);
-  const auto exceeds = [&](const WorstPeak& peak) { return peak.bytes > limit; };
-  return std::ranges::any_of(worst, exceeds) ? MayNotFitError(report, worst) : OkStatus();
+  return plan.AlwaysFits() ? OkStatus() : MayNotFitError(report, worst);
 }
 
 }  // namespace penstock
