@@ -6,9 +6,10 @@
 namespace penstock {
 namespace {
 
-Status WriteAndSync(Env& env, const std::string& path, string_view contents) {
+Status WriteAndSync(Env& env, const std::string& path,
+                    absl::FunctionRef<Status(WritableFile&)> write) {
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, env.NewWritableFile(path));
-  Status status = file->Append(contents);
+  Status status = write(*file);
   if (status.ok()) status = file->Sync();
   const Status closed = file->Close();
   return status.ok() ? closed : status;
@@ -23,9 +24,14 @@ std::string DirectoryOf(const std::string& path) {
 }  // namespace
 
 Status Env::WriteFileAtomically(const std::string& path, string_view contents) {
+  return WriteFileAtomically(path, [&](WritableFile& file) { return file.Append(contents); });
+}
+
+Status Env::WriteFileAtomically(const std::string& path,
+                                absl::FunctionRef<Status(WritableFile&)> write) {
   // Uses a unique name, so that two writers of one path do not write into the same file.
   const std::string temporary = StrCat(path, ".tmp.", absl::Hex(RandomU64()));
-  Status status = WriteAndSync(*this, temporary, contents);
+  Status status = WriteAndSync(*this, temporary, write);
   if (status.ok()) status = Rename(temporary, path);
   if (!status.ok()) {
     RemoveFile(temporary).IgnoreError();  // return the first error, not one of RemoveFile

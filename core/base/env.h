@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/status.h"
 
 namespace penstock {
@@ -68,6 +69,9 @@ class Env {
   // directory. So a reader sees either the complete old file or the complete new one, even after a
   // crash.
   Status WriteFileAtomically(const std::string& path, string_view contents);
+  // As above, but `write` appends the contents. If it fails, `path` stays as it was.
+  Status WriteFileAtomically(const std::string& path,
+                             absl::FunctionRef<Status(WritableFile&)> write);
 };
 
 }  // namespace penstock

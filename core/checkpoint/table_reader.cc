@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "core/base/crc32c.h"
+#include "core/base/little_endian.h"
 #include "core/checkpoint/table.h"
 #include "core/checkpoint/varint.h"
 
@@ -21,13 +22,6 @@ constexpr uint64_t kMagic = 0xdb4775248b80fb57;
 constexpr int64_t kKeysExpansionMax = 64;  // total size of the keys, relative to the file
 // In Snappy's densest encoding, three bytes stand for 64.
 constexpr size_t kSnappyExpansionMax = 22;
-
-template <class T>
-T LittleEndian(const char* bytes) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) value |= T{static_cast<uint8_t>(bytes[i])} << (8 * i);
-  return value;
-}
 
 // Calls visit for the entries of one block whose checksum has been verified.
 Status VisitBlock(string_view block, string_view block_kind, Table::Visitor visit) {

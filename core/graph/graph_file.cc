@@ -16,10 +16,6 @@ namespace penstock {
 
 namespace {
 
-// Graphs that a single message can hold are written as one, which other programs can read.
-constexpr PieceLimits kFileLimits = {.whole_bytes_max = INT32_MAX,
-                                     .piece_bytes_max = int64_t{64} << 20};
-
 StatusOr<std::string> Serialize(const tensorflow::GraphDef& def, bool text) {
   std::string contents;
   if (text) {
@@ -39,44 +35,30 @@ StatusOr<std::string> Serialize(const tensorflow::GraphDef& def, bool text) {
   return DeterministicBytes(def);
 }
 
-Status WritePieces(GraphPieces pieces, WritableFile& file) {
+Status WritePieces(const Graph& graph, PieceLimits limits, WritableFile& file) {
+  limits.whole_bytes_max = 0;
+  GraphPieces pieces(graph, limits);
   RETURN_IF_ERROR(WritePieceFileHeader(file));
   tensorflow::GraphDef def;
   while (pieces.Next(&def)) {
     ASSIGN_OR_RETURN(const std::string bytes, Serialize(def, /*text=*/false));
     RETURN_IF_ERROR(WritePiece(bytes, file));
   }
-  return file.Sync();
-}
-
-Status WritePieceFile(Env& env, GraphPieces pieces, const std::string& path) {
-  const std::string temporary = StrCat(path, ".tmp.", absl::Hex(env.RandomU64()));
-  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, env.NewWritableFile(temporary));
-  Status status = WritePieces(std::move(pieces), *file);
-  const Status closed = file->Close();
-  if (status.ok()) status = closed;
-  if (status.ok()) status = env.Rename(temporary, path);
-  if (!status.ok()) {
-    env.RemoveFile(temporary).IgnoreError();  // the first error is reported
-    return status;
-  }
-  const size_t slash = path.rfind('/');
-  return env.SyncDirectory(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  return OkStatus();
 }
 
 Status ReadPieces(PieceFileReader& reader, Graph* graph) {
-  ConstantPieces constants;
+  ConstantPieces constants(/*bytes_max=*/reader.size());
   std::string bytes;
   while (true) {
     RETURN_IF_ERROR(reader.Read(&bytes));
     tensorflow::GraphDef def;
     if (!def.ParseFromString(bytes)) return DataLoss("a piece is not a GraphDef");
     if (ConstantPieces::IsPiece(def)) {
-      RETURN_IF_ERROR(constants.Add("", def));
+      RETURN_IF_ERROR(constants.Add(def));
       continue;
     }
-    RETURN_IF_ERROR(constants.Import(
-        "", &def, graph, [](const auto& nodes, Graph* into) { return ImportGraph(nodes, into); }));
+    RETURN_IF_ERROR(constants.Import(&def, graph));
     if (reader.at_end()) return OkStatus();
     return DataLoss("bytes follow the graph");
   }
@@ -100,7 +82,7 @@ StatusOr<Graph> ReadGraphFile(Env& env, const std::string& path, const Registry&
 }
 
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path) {
-  return WriteGraphFile(env, graph, path, kFileLimits);
+  return WriteGraphFile(env, graph, path, PieceLimits());
 }
 
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path,
@@ -108,7 +90,7 @@ Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path,
   const auto annotate = [&](const Status& status) {
     return Annotate(status, StrCat("the graph for '", path, "'"));
   };
-  GraphPieces whole(graph, /*first_id=*/0, limits);
+  GraphPieces whole(graph, limits);
   const bool text = absl::EndsWith(path, ".pbtxt");
   if (!whole.whole() && text) {
     return annotate(ResourceExhausted("has more than ", limits.whole_bytes_max,
@@ -123,9 +105,8 @@ Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path,
       return env.WriteFileAtomically(path, *contents);
     }
   }
-  PieceLimits in_pieces = limits;
-  in_pieces.whole_bytes_max = 0;
-  return annotate(WritePieceFile(env, GraphPieces(graph, /*first_id=*/0, in_pieces), path));
+  return annotate(env.WriteFileAtomically(
+      path, [&](WritableFile& file) { return WritePieces(graph, limits, file); }));
 }
 
 }  // namespace penstock

@@ -2,13 +2,14 @@
 #include "core/graph/graph_pieces.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/base/error_origin.h"
 #include "core/base/version.h"
 #include "core/graph/export_node.h"
+#include "core/graph/graph_proto.h"
 #include "core/wire/attr_proto.h"
+#include "core/wire/tensor_proto.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -20,7 +21,7 @@ constexpr char kInPieces[] = "_in_pieces";
 
 int64_t BytesOf(const Tensor& tensor) { return static_cast<int64_t>(tensor.bytes()); }
 
-// Returns the constant's tensor if its bytes may be sent in pieces; else null.
+// Returns the constant's tensor if its bytes may be written in pieces; else null.
 const Tensor* PlainValue(const Node& node) {
   if (!node.op().is_constant) return nullptr;
   const Tensor* const value = node.attr<Tensor>("value");
@@ -70,14 +71,14 @@ StatusOr<Piece> ParsePiece(const tensorflow::NodeDef& node) {
 
 }  // namespace
 
-GraphPieces::GraphPieces(const Graph& graph, int first_id, const PieceLimits& limits)
-    : graph_(graph), first_id_(first_id), limits_(limits) {
+GraphPieces::GraphPieces(const Graph& graph, const PieceLimits& limits)
+    : graph_(graph), limits_(limits) {
   int64_t all = 0;
-  for (int id = first_id; id < graph.max_id(); ++id) {
+  for (int id = 0; id < graph.max_id(); ++id) {
     if (const Node* const node = graph.node(id)) all += TensorBytesOf(*node);
   }
   if (all <= limits.whole_bytes_max) return;
-  for (int id = first_id; id < graph.max_id(); ++id) {
+  for (int id = 0; id < graph.max_id(); ++id) {
     const Node* const node = graph.node(id);
     const Tensor* const value = node == nullptr ? nullptr : PlainValue(*node);
     if (value != nullptr && BytesOf(*value) >= limits.constant_bytes_min && value->bytes() > 0) {
@@ -120,7 +121,7 @@ void GraphPieces::WritePiece(tensorflow::GraphDef* def) {
 void GraphPieces::WriteNodes(tensorflow::GraphDef* def) const {
   def->mutable_versions()->set_producer(kGraphDefProducer);
   auto large = large_.begin();
-  for (int id = first_id_; id < graph_.max_id(); ++id) {
+  for (int id = 0; id < graph_.max_id(); ++id) {
     const Node* const node = graph_.node(id);
     if (node == nullptr) continue;
     tensorflow::NodeDef* const written = def->add_node();
@@ -138,35 +139,27 @@ bool ConstantPieces::IsPiece(const tensorflow::GraphDef& def) {
   return def.node_size() > 0 && def.node(0).op() == kPieceOp;
 }
 
-Status ConstantPieces::Add(const std::string& scope, const tensorflow::GraphDef& def) {
-  MutexLock lock(mu_);
-  Arrivings& arrivings = scopes_[scope];
+Status ConstantPieces::Add(const tensorflow::GraphDef& def) {
   for (const tensorflow::NodeDef& piece : def.node()) {
-    RETURN_IF_ERROR(InNode(AddPiece(piece, &arrivings), piece.name()));
+    RETURN_IF_ERROR(InNode(AddPiece(piece), piece.name()));
   }
   return OkStatus();
 }
 
-Status ConstantPieces::AddPiece(const tensorflow::NodeDef& node, Arrivings* arrivings) {
+Status ConstantPieces::AddPiece(const tensorflow::NodeDef& node) {
   ASSIGN_OR_RETURN(const Piece piece, ParsePiece(node));
-  if (piece.offset == 0) {
-    const auto before = arrivings->find(node.name());
-    if (before != arrivings->end()) {
-      bytes_ -= BytesOf(before->second.value);
-      arrivings->erase(before);
-    }
-    // Divides, because a product of numbers from another process may overflow.
+  if (piece.offset == 0 && !arrivings_.contains(node.name())) {
+    // Divides, because a product of numbers from a file may overflow.
     const auto size = static_cast<int64_t>(SizeOf(piece.dtype));
-    if (piece.shape.num_elements() > (bytes_max_ - bytes_) / size) {
-      return ResourceExhausted("the constants that arrive in pieces take more than ", bytes_max_,
-                               " bytes");
+    if (piece.shape.num_elements() > bytes_left_ / size) {
+      return DataLoss("the constants take more bytes than their file");
     }
     ASSIGN_OR_RETURN(Tensor value, Tensor::Make(CpuAllocator(), piece.dtype, piece.shape));
-    bytes_ += BytesOf(value);
-    (*arrivings)[node.name()].value = std::move(value);
+    bytes_left_ -= BytesOf(value);
+    arrivings_[node.name()].value = std::move(value);
   }
-  const auto found = arrivings->find(node.name());
-  if (found == arrivings->end() || found->second.filled != piece.offset) {
+  const auto found = arrivings_.find(node.name());
+  if (found == arrivings_.end() || found->second.filled != piece.offset) {
     return InvalidArgument("a piece of a constant at byte ", piece.offset, " is out of order");
   }
   Arriving& its = found->second;
@@ -175,26 +168,13 @@ Status ConstantPieces::AddPiece(const tensorflow::NodeDef& node, Arrivings* arri
       count > BytesOf(its.value) - its.filled) {
     return InvalidArgument("a piece of ", count, " bytes does not fit into its constant");
   }
-  std::memcpy(static_cast<char*>(its.value.mutable_raw_data()) + its.filled, piece.bytes->data(),
-              piece.bytes->size());
+  CopyPlainBytes(*piece.bytes, piece.dtype,
+                 static_cast<char*>(its.value.mutable_raw_data()) + its.filled);
   its.filled += count;
   return OkStatus();
 }
 
-ConstantPieces::Arrivings ConstantPieces::Take(const std::string& scope) {
-  MutexLock lock(mu_);
-  const auto found = scopes_.find(scope);
-  if (found == scopes_.end()) return {};
-  Arrivings taken = std::move(found->second);
-  scopes_.erase(found);
-  for (const auto& [name, arriving] : taken) bytes_ -= BytesOf(arriving.value);
-  return taken;
-}
-
-Status ConstantPieces::Import(
-    const std::string& scope, tensorflow::GraphDef* def, Graph* graph,
-    absl::FunctionRef<Status(const tensorflow::GraphDef&, Graph*)> import) {
-  Arrivings arrivings = Take(scope);
+Status ConstantPieces::Import(tensorflow::GraphDef* def, Graph* graph) {
   std::vector<std::pair<std::string, Tensor>> values;
   for (tensorflow::NodeDef& node : *def->mutable_node()) {
     if (!HasMark(node)) continue;
@@ -203,9 +183,9 @@ Status ConstantPieces::Import(
       return InNode(InvalidArgument("only the value of a constant comes in pieces"), node.name());
     }
     node.mutable_attr()->erase(kInPieces);
-    const auto found = arrivings.find(node.name());
-    if (found == arrivings.end() || found->second.filled != BytesOf(found->second.value)) {
-      return InNode(InvalidArgument("the value of the constant has not arrived"), node.name());
+    const auto found = arrivings_.find(node.name());
+    if (found == arrivings_.end() || found->second.filled != BytesOf(found->second.value)) {
+      return InNode(InvalidArgument("the value of the constant is incomplete"), node.name());
     }
     const auto placeholder = node.attr().find("value");
     if (placeholder == node.attr().end() ||
@@ -213,9 +193,9 @@ Status ConstantPieces::Import(
       return InNode(InvalidArgument("the constant's value is of another type"), node.name());
     }
     values.emplace_back(node.name(), std::move(found->second.value));
-    arrivings.erase(found);
+    arrivings_.erase(found);
   }
-  RETURN_IF_ERROR(import(*def, graph));
+  RETURN_IF_ERROR(ImportGraph(*def, graph));
   for (auto& [name, value] : values) {
     Node* const node = graph->FindNode(name);
     if (node == nullptr || !node->op().is_constant) {
@@ -224,15 +204,6 @@ Status ConstantPieces::Import(
     graph->set_attr(node, "value", value);
   }
   return OkStatus();
-}
-
-void ConstantPieces::Forget(const std::string& prefix) {
-  MutexLock lock(mu_);
-  for (auto it = scopes_.lower_bound(prefix);
-       it != scopes_.end() && it->first.starts_with(prefix);) {
-    for (const auto& [name, arriving] : it->second) bytes_ -= BytesOf(arriving.value);
-    it = scopes_.erase(it);
-  }
 }
 
 }  // namespace penstock

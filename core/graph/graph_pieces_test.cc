@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Constants of 400 and 1200 bytes are sent in pieces of 500 bytes.
+// Constants of 400 and 1200 bytes are written in pieces of 500 bytes.
 constexpr PieceLimits kSmall = {
     .whole_bytes_max = 1500, .piece_bytes_max = 500, .constant_bytes_min = 300};
 
@@ -47,24 +47,19 @@ Graph LargeGraph() {
 
 std::vector<tensorflow::GraphDef> DefsOf(const Graph& graph, const PieceLimits& limits) {
   std::vector<tensorflow::GraphDef> defs;
-  GraphPieces pieces(graph, 0, limits);
+  GraphPieces pieces(graph, limits);
   tensorflow::GraphDef def;
   while (pieces.Next(&def)) defs.push_back(std::move(def));
   return defs;
 }
 
-Status ImportPlainly(const tensorflow::GraphDef& def, Graph* graph) {
-  return ImportGraph(def, graph);
-}
-
-// Returns the graph that the messages make; the first error if there is one.
+// Returns the graph that the GraphDefs make; the first error if there is one.
 StatusOr<Graph> Assemble(std::vector<tensorflow::GraphDef> defs) {
-  ConstantPieces constants;
+  ConstantPieces constants(/*bytes_max=*/10'000);
   Graph graph(TestOps());
   for (tensorflow::GraphDef& def : defs) {
-    RETURN_IF_ERROR(ConstantPieces::IsPiece(def)
-                        ? constants.Add("s", def)
-                        : constants.Import("s", &def, &graph, ImportPlainly));
+    RETURN_IF_ERROR(ConstantPieces::IsPiece(def) ? constants.Add(def)
+                                                 : constants.Import(&def, &graph));
   }
   return graph;
 }
@@ -90,10 +85,10 @@ TEST(GraphPiecesTest, ASmallGraphIsOneGraphDef) {
   tensorflow::GraphDef whole;
   ExportGraph(graph, &whole);
   EXPECT_EQ(defs[0].ShortDebugString(), whole.ShortDebugString());
-  EXPECT_TRUE(GraphPieces(graph, 0, {}).whole());
+  EXPECT_TRUE(GraphPieces(graph, {}).whole());
 }
 
-TEST(GraphPiecesTest, LargeConstantsTravelInPieces) {
+TEST(GraphPiecesTest, LargeConstantsAreWrittenInPieces) {
   const Graph graph = LargeGraph();
   const auto defs = DefsOf(graph, kSmall);
   ASSERT_EQ(defs.size(), 5u) << "a, three pieces of b, and the nodes";
@@ -105,13 +100,6 @@ TEST(GraphPiecesTest, LargeConstantsTravelInPieces) {
   ExpectSame(*again, graph);
 }
 
-TEST(GraphPiecesTest, OnlyNewNodesAreSent) {
-  const Graph graph = LargeGraph();
-  EXPECT_TRUE(GraphPieces(graph, graph.FindNode("sum")->id(), kSmall).whole());
-  GraphPieces later(graph, graph.FindNode("b")->id(), {.whole_bytes_max = 0});
-  EXPECT_TRUE(later.whole()) << "b is smaller than constant_bytes_min";
-}
-
 TEST(GraphPiecesTest, APieceMustContinueItsConstant) {
   const auto good = DefsOf(LargeGraph(), kSmall);
   auto defs = good;
@@ -119,7 +107,7 @@ TEST(GraphPiecesTest, APieceMustContinueItsConstant) {
   EXPECT_THAT(ErrorOfAssembly(defs), HasSubstr("out of order"));
   defs = good;
   defs.erase(defs.begin() + 3);
-  EXPECT_THAT(ErrorOfAssembly(defs), HasSubstr("'b': the value of the constant has not arrived"));
+  EXPECT_THAT(ErrorOfAssembly(defs), HasSubstr("'b': the value of the constant is incomplete"));
   defs = good;
   defs[3].mutable_node(0)->mutable_attr()->at("bytes").set_s(std::string(201, 'x'));
   EXPECT_THAT(ErrorOfAssembly(defs), HasSubstr("a piece of 201 bytes does not fit"));
@@ -153,51 +141,30 @@ TEST(GraphPiecesTest, OnlyConstantsComeInPieces) {
   EXPECT_THAT(ErrorOfAssembly(defs), HasSubstr("a constant of 0 bytes"));
 }
 
-TEST(GraphPiecesTest, AConstantThatIsNotImportedIsRefused) {
-  auto defs = DefsOf(LargeGraph(), kSmall);
-  ConstantPieces constants;
-  Graph graph(TestOps());
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(constants.Add("s", defs[i]).ok());
-  const auto nothing = [](const tensorflow::GraphDef&, Graph*) { return OkStatus(); };
-  const Status status = constants.Import("s", &defs[4], &graph, nothing);
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("'a': the constant is not in the graph"));
-}
-
-// A client whose call has failed sends the constant again from its beginning.
-TEST(GraphPiecesTest, AFirstPieceBeginsAnew) {
-  auto defs = DefsOf(LargeGraph(), kSmall);
-  defs.insert(defs.begin() + 3, {defs[1], defs[2]});
-  const StatusOr<Graph> again = Assemble(defs);
-  ASSERT_TRUE(again.ok()) << again.status();
-  ExpectSame(*again, LargeGraph());
-}
-
 TEST(GraphPiecesTest, AConstantTooLargeIsRefused) {
   auto defs = DefsOf(LargeGraph(), kSmall);
   ConstantPieces constants(/*bytes_max=*/1500);
-  EXPECT_TRUE(constants.Add("s", defs[0]).ok());
-  EXPECT_EQ(constants.Add("s", defs[1]).code(), StatusCode::kResourceExhausted);
-  constants.Forget("s");
-  EXPECT_TRUE(constants.Add("s", defs[1]).ok());
-  auto* const dims = (*defs[0].mutable_node(0)->mutable_attr())["shape"].mutable_shape();
+  EXPECT_TRUE(constants.Add(defs[0]).ok());
+  EXPECT_EQ(constants.Add(defs[1]).code(), StatusCode::kDataLoss);
+  auto* const dims = (*defs[1].mutable_node(0)->mutable_attr())["shape"].mutable_shape();
   dims->mutable_dim(0)->set_size(int64_t{1} << 62);
-  EXPECT_EQ(constants.Add("s", defs[0]).code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(ErrorOfAssembly(defs), HasSubstr("'b': the constants take more bytes than"));
 }
 
-TEST(GraphPiecesTest, ScopesAreApart) {
-  const auto defs = DefsOf(LargeGraph(), kSmall);
-  ConstantPieces constants;
-  for (int i = 0; i < 4; ++i) {
-    for (const char* scope : {"1/a", "1/b", "2/a"}) ASSERT_TRUE(constants.Add(scope, defs[i]).ok());
-  }
-  constants.Forget("1/");
-  for (const auto& [scope, kept] : {std::pair("1/b", false), std::pair("2/a", true)}) {
-    Graph graph(TestOps());
-    tensorflow::GraphDef last = defs[4];
-    EXPECT_EQ(constants.Import(scope, &last, &graph, ImportPlainly).ok(), kept) << scope;
-    EXPECT_EQ(graph.num_nodes(), kept ? 4 : 0);
-  }
+TEST(GraphPiecesTest, BoolsAreMadeTrueBools) {
+  Graph graph(TestOps());
+  CHECK_OK(graph
+               .AddNode({.name = "a",
+                         .op = "Const",
+                         .attrs = {{"dtype", DType::kBool},
+                                   {"value", Tensor(DType::kBool, Shape({400}))}}})
+               .status());
+  auto defs = DefsOf(graph, {.whole_bytes_max = 0, .constant_bytes_min = 300});
+  defs[0].mutable_node(0)->mutable_attr()->at("bytes").mutable_s()->at(7) = 2;
+  const StatusOr<Graph> again = Assemble(defs);
+  ASSERT_TRUE(again.ok()) << again.status();
+  const Tensor& value = *again->FindNode("a")->attr<Tensor>("value");
+  EXPECT_EQ(static_cast<const uint8_t*>(value.raw_data())[7], 1);
 }
 
 TEST(GraphPiecesTest, AFileOfPiecesRoundTrips) {

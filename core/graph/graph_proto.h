@@ -35,9 +35,13 @@ Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLi
 // device, or the requested one if none is assigned.
 void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id = 0);
 
-// Reads a file with a GraphDef, in binary or text form; recognises the form by the contents.
+// Reads a file with a GraphDef, in binary or text form or in pieces; recognises the form by the
+// contents.
 StatusOr<Graph> ReadGraphFile(Env& env, const std::string& path, const Registry& registry);
-// Writes text if the path ends in ".pbtxt", else binary. Equal graphs give equal files.
+// Writes text if the path ends in ".pbtxt", else binary. A graph above 2 GiB is written in pieces
+// (piece_file.h), which other programs cannot read. Equal graphs give equal files.
+// ResourceExhausted if a text file would be too large, or if more than 2 GiB are left without the
+// large constants of numbers.
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path);
 
 }  // namespace penstock

@@ -2,34 +2,24 @@
 #include "core/graph/piece_file.h"
 
 #include "core/base/crc32c.h"
+#include "core/base/little_endian.h"
 
 namespace penstock {
 namespace {
 
 constexpr string_view kHeader = "PenstockGraph 1\n";
-constexpr int64_t kHeadBytes = 12;  // length and checksum of a piece
-
-void AppendLittleEndian(uint64_t value, int count, std::string* bytes) {
-  for (int i = 0; i < count; ++i) bytes->push_back(static_cast<char>(value >> (8 * i)));
-}
-
-uint64_t ReadLittleEndian(const char* bytes, int count) {
-  uint64_t value = 0;
-  for (int i = 0; i < count; ++i) {
-    value |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-  }
-  return value;
-}
+constexpr int64_t kLengthBytes = sizeof(uint64_t);
+constexpr int64_t kHeadBytes = kLengthBytes + sizeof(uint32_t);  // length and checksum of a piece
 
 }  // namespace
 
 Status WritePieceFileHeader(WritableFile& file) { return file.Append(kHeader); }
 
 Status WritePiece(string_view bytes, WritableFile& file) {
-  std::string head;
-  AppendLittleEndian(bytes.size(), 8, &head);
-  AppendLittleEndian(MaskCrc(Crc32c(bytes)), 4, &head);
-  RETURN_IF_ERROR(file.Append(head));
+  char head[kHeadBytes];
+  PutLittleEndian<uint64_t>(bytes.size(), head);
+  PutLittleEndian(MaskCrc(Crc32c(bytes)), head + kLengthBytes);
+  RETURN_IF_ERROR(file.Append({head, kHeadBytes}));
   return file.Append(bytes);
 }
 
@@ -50,7 +40,7 @@ Status PieceFileReader::Read(std::string* bytes) {
   char head[kHeadBytes];
   if (file_->size() - offset_ < kHeadBytes) return DataLoss("the file ends before its graph");
   RETURN_IF_ERROR(file_->Read(offset_, kHeadBytes, head));
-  const uint64_t length = ReadLittleEndian(head, 8);
+  const uint64_t length = LittleEndian<uint64_t>(head);
   const int64_t left = file_->size() - offset_ - kHeadBytes;
   if (length > INT32_MAX || static_cast<int64_t>(length) > left) {
     return DataLoss("a piece of ", length, " bytes at byte ", offset_, "; the file has ", left,
@@ -58,7 +48,7 @@ Status PieceFileReader::Read(std::string* bytes) {
   }
   bytes->resize(length);
   RETURN_IF_ERROR(file_->Read(offset_ + kHeadBytes, static_cast<int64_t>(length), bytes->data()));
-  if (MaskCrc(Crc32c(*bytes)) != ReadLittleEndian(head + 8, 4)) {
+  if (MaskCrc(Crc32c(*bytes)) != LittleEndian<uint32_t>(head + kLengthBytes)) {
     return DataLoss("the piece at byte ", offset_, " has a wrong checksum");
   }
   offset_ += kHeadBytes + static_cast<int64_t>(length);

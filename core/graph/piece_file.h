@@ -25,6 +25,7 @@ class PieceFileReader {
 
   // Reads the next piece. DataLoss if the file is damaged, or has no more pieces.
   Status Read(std::string* bytes);
+  int64_t size() const { return file_->size(); }  // bytes of the file
   bool at_end() const { return offset_ == file_->size(); }
 
  private:

@@ -15,14 +15,6 @@ namespace {
 
 using tensorflow::TensorProto;
 
-void CopyRaw(const std::string& content, Tensor* tensor) {
-  memcpy(tensor->mutable_raw_data(), content.data(), content.size());
-  if (tensor->dtype() != DType::kBool) return;
-  // In C++ a bool must be 0 or 1, but a sender may have used other bytes.
-  uint8_t* bytes = static_cast<uint8_t*>(tensor->mutable_raw_data());
-  for (size_t i = 0; i < content.size(); ++i) bytes[i] = bytes[i] != 0;
-}
-
 // Returns the bytes that the tensor will take in memory; INT64_MAX if that overflows.
 int64_t UnpackedBytes(const TensorProto& proto, DType dtype, int64_t n) {
   int64_t element = static_cast<int64_t>(SizeOf(dtype));
@@ -46,6 +38,13 @@ Status CheckContentSize(const TensorProto& proto, DType dtype, int64_t n) {
 
 }  // namespace
 
+void CopyPlainBytes(string_view bytes, DType dtype, void* to) {
+  memcpy(to, bytes.data(), bytes.size());
+  if (dtype != DType::kBool) return;
+  uint8_t* bools = static_cast<uint8_t*>(to);
+  for (size_t i = 0; i < bytes.size(); ++i) bools[i] = bools[i] != 0;
+}
+
 StatusOr<Tensor> UnpackTensor(const TensorProto& proto, TensorBudget* budget) {
   ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(proto.dtype()));
   ASSIGN_OR_RETURN(const PartialShape declared, ShapeFromProto(proto.tensor_shape()));
@@ -65,7 +64,7 @@ StatusOr<Tensor> UnpackTensor(const TensorProto& proto, TensorBudget* budget) {
   if (!IsPlain(dtype)) {
     RETURN_IF_ERROR(UnpackObjects(proto, budget, &tensor));
   } else if (!proto.tensor_content().empty()) {
-    CopyRaw(proto.tensor_content(), &tensor);
+    CopyPlainBytes(proto.tensor_content(), dtype, tensor.mutable_raw_data());
   } else if (!FillFromFields(proto, &tensor)) {
     return Unimplemented("tensors of type ", Name(dtype), " cannot be received");
   }

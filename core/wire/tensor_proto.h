@@ -28,4 +28,8 @@ StatusOr<Tensor> TensorFromProto(const tensorflow::TensorProto& proto,
 Status TensorToProto(const Tensor& tensor, tensorflow::TensorProto* proto,
                      int64_t bytes_max = int64_t{1} << 31);
 
+// Copies elements of a tensor of numbers, which are not trusted: a bool must be 0 or 1 in C++, so
+// all other bytes of bools become 1.
+void CopyPlainBytes(string_view bytes, DType dtype, void* to);
+
 }  // namespace penstock
