@@ -31,7 +31,6 @@ void NoteStaleness(const std::string& device, int64_t staleness) {
   MutexLock lock(all.mu);
   NotedStaleness& noted = all.noted[device];
   ++noted.counts[static_cast<size_t>(bucket)];
-  ++noted.updates;
   noted.sum += value;
 }
 

@@ -17,7 +17,6 @@ struct NotedStaleness {
   // kBounds[i - 1]. The last count has no bound.
   static constexpr std::array<int64_t, 11> kBounds = {0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023};
   std::array<int64_t, kBounds.size() + 1> counts = {};
-  int64_t updates = 0;
   int64_t sum = 0;  // of the staleness of all updates
 };
 

@@ -117,6 +117,16 @@ StatusOr<std::shared_ptr<Resource>> ResourceStore::Lookup(string_view container,
 }
 
 Status ResourceStore::Remove(string_view container, string_view name, const UpdateOrigin& origin) {
+  return RemoveOne(container, name, 0, origin);
+}
+
+Status ResourceStore::RemoveIfId(string_view container, string_view name, uint64_t id,
+                                 const UpdateOrigin& origin) {
+  return RemoveOne(container, name, id, origin);
+}
+
+Status ResourceStore::RemoveOne(string_view container, string_view name, uint64_t id,
+                                const UpdateOrigin& origin) {
   const Key key = MakeKey(container, name);
   std::shared_ptr<Resource> removed;  // destroyed after the lock is released
   {
@@ -124,6 +134,10 @@ Status ResourceStore::Remove(string_view container, string_view name, const Upda
     const auto it = resources_.find(key);
     if (it == resources_.end()) {
       return NotFound("there is no resource ", Named(key.first, key.second));
+    }
+    const Resource::Place* const place = it->second->place_.get();
+    if (id != 0 && (place == nullptr || place->id != id)) {
+      return NotFound("the resource ", Named(key.first, key.second), " is another one");
     }
     removed = std::move(it->second);
     resources_.erase(it);

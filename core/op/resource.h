@@ -131,6 +131,10 @@ class ResourceStore {
   // Removes the resource and shuts it down; NotFound if there is none.
   Status Remove(string_view container, string_view name, const UpdateOrigin& origin = {})
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Does the same as Remove if the resource has this id in the log (ResourceId::id); otherwise
+  // NotFound.
+  Status RemoveIfId(string_view container, string_view name, uint64_t id,
+                    const UpdateOrigin& origin = {}) ABSL_LOCKS_EXCLUDED(mu_);
   // Removes all resources in `container`, which may be empty, and shuts them down.
   void ClearContainer(string_view container) ABSL_LOCKS_EXCLUDED(mu_);
   void ClearAll() ABSL_LOCKS_EXCLUDED(mu_);
@@ -139,6 +143,9 @@ class ResourceStore {
 
  private:
   using Key = std::pair<std::string, std::string>;
+  // Removes the resource. If `id` is not 0, only if the resource has this id.
+  Status RemoveOne(string_view container, string_view name, uint64_t id, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void PlaceInLog(const Key& key, Resource& resource, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RecordRemoval(absl::Span<const std::shared_ptr<Resource>> removed,

@@ -96,6 +96,30 @@ TEST(StateLog, SeesEveryChangeAndWhoMadeIt) {
   EXPECT_EQ(entries[3].step_id, 9);
 }
 
+TEST(StateLog, ARemovalById) {
+  RecordingLog log;
+  ResourceStore store;
+  ASSERT_TRUE(store.AttachLog(&log).ok());
+  CounterIn(store, "c", "a");
+  const uint64_t first = log.entries()[0].parts[0].id;
+  EXPECT_EQ(store.RemoveIfId("c", "b", first).code(), StatusCode::kNotFound);
+  ASSERT_TRUE(store.Remove("c", "a").ok());
+  CounterIn(store, "c", "a");
+  log.Clear();
+  // The new resource has another id.
+  EXPECT_EQ(store.RemoveIfId("c", "a", first),
+            NotFound("the resource 'a' in container 'c' is another one"));
+  EXPECT_TRUE(store.Lookup("c", "a").ok());
+  EXPECT_TRUE(store.RemoveIfId("c", "a", first + 1, {.step_id = 9}).ok());
+  EXPECT_FALSE(store.Lookup("c", "a").ok());
+  EXPECT_EQ(log.Texts(), Texts{"a 0 remove"});
+  EXPECT_EQ(log.entries()[0].step_id, 9);
+
+  ResourceStore unlogged;
+  CounterIn(unlogged, "c", "a");
+  EXPECT_EQ(unlogged.RemoveIfId("c", "a", first).code(), StatusCode::kNotFound);
+}
+
 TEST(StateLog, WithoutOneNothingIsPrepared) {
   ResourceStore store;
   const auto counter = CounterIn(store, "", "a");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -207,10 +208,9 @@ class Reporter {
     for (const std::string& device : devices) {
       const NotedStaleness noted = StalenessOf(device);
       for (size_t i = 0; i < noted.counts.size(); ++i) all.counts[i] += noted.counts[i];
-      all.updates += noted.updates;
       all.sum += noted.sum;
     }
-    if (all.updates == 0) return;
+    if (std::accumulate(all.counts.begin(), all.counts.end(), int64_t{0}) == 0) return;
     wire::StalenessReport* const report = report_.mutable_staleness();
     for (const int64_t bound : NotedStaleness::kBounds) report->add_bound(bound);
     for (const int64_t count : all.counts) report->add_count(count);

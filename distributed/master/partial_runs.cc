@@ -103,24 +103,17 @@ StatusOr<std::shared_ptr<PartialRun>> PartialRuns::Find(const std::string& handl
   return found->second;
 }
 
-void PartialRuns::Forget(const std::string& handle) {
-  std::shared_ptr<PartialRun> run;  // destroyed after the lock is released
+std::shared_ptr<PartialRun> PartialRuns::Take(const std::string& handle) {
   MutexLock lock(mu_);
-  const auto found = runs_.find(handle);
-  if (found == runs_.end()) return;
-  run = std::move(found->second);
-  runs_.erase(found);
+  auto taken = runs_.extract(handle);
+  return taken.empty() ? nullptr : std::move(taken.mapped());
 }
 
+void PartialRuns::Forget(const std::string& handle) { Take(handle); }
+
 void PartialRuns::End(const std::string& handle, const Status& why) {
-  std::shared_ptr<PartialRun> run;
-  {
-    MutexLock lock(mu_);
-    const auto found = runs_.find(handle);
-    if (found == runs_.end()) return;
-    run = std::move(found->second);
-    runs_.erase(found);
-  }
+  std::shared_ptr<PartialRun> run = Take(handle);
+  if (run == nullptr) return;
   // On the pool, as in InstalmentGuard.
   options_.services.threads->Schedule(
       [run = std::move(run), why] { run->Cancel(why, Done([](const Status&) {})); });

@@ -58,6 +58,8 @@ class PartialRuns : public std::enable_shared_from_this<PartialRuns> {
   Status Add(const std::string& handle, std::shared_ptr<PartialRun> run) ABSL_LOCKS_EXCLUDED(mu_);
   StatusOr<std::shared_ptr<PartialRun>> Find(const std::string& handle) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Removes the partial run and returns it; null if there is none.
+  std::shared_ptr<PartialRun> Take(const std::string& handle) ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(const std::string& handle) ABSL_LOCKS_EXCLUDED(mu_);
 
   const Options options_;

@@ -88,7 +88,7 @@ void ReplicaLog::NoteChange(const ResourceChange& change, const UpdateOrigin& or
   const ResourceId& id = change.resource;
   if (!change.opaque.empty() && step != nullptr && change.action != kRemoveAction) {
     if (step->refused.empty()) step->refused = RefusedText(change, origin);
-    step->removed.insert(id.id);
+    step->refused_ids.insert(id.id);
   }
   if (change.action == kRemoveAction) {
     known_.erase(id.id);
@@ -105,14 +105,12 @@ void ReplicaLog::NoteChange(const ResourceChange& change, const UpdateOrigin& or
   }
 }
 
-// Returns container and name of those resources that still exist. A step may have removed one, and
-// another step may have made a new one with its name and another id.
-std::vector<std::pair<std::string, std::string>> ReplicaLog::NamesOf(
-    const std::set<uint64_t>& ids) const {
-  std::vector<std::pair<std::string, std::string>> names;
+// Returns those resources that still exist, with their names.
+std::vector<ReplicaLog::RefusedResource> ReplicaLog::NamesOf(const std::set<uint64_t>& ids) const {
+  std::vector<RefusedResource> names;
   for (const uint64_t id : ids) {
     const auto known = known_.find(id);
-    if (known != known_.end()) names.emplace_back(known->second.container, known->second.name);
+    if (known != known_.end()) names.push_back({known->second.container, known->second.name, id});
   }
   return names;
 }
@@ -124,7 +122,7 @@ void ReplicaLog::StepBegins(int64_t step_id) {
 
 void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
   Status end = status;
-  std::vector<std::pair<std::string, std::string>> removed;
+  std::vector<RefusedResource> refused;
   {
     MutexLock lock(mu_);
     RunningStep step;
@@ -135,7 +133,7 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
     FindCut();
     if (end.ok() && !refused_.ok()) end = refused_;
     if (end.ok() && !step.refused.empty()) end = FailedPrecondition(step.refused);
-    removed = NamesOf(step.removed);
+    refused = NamesOf(step.refused_ids);
     // The step may have read values that earlier steps wrote, so the follower needs the changes
     // of those steps, too.
     const uint64_t needed = std::max(step.last, committed_);
@@ -153,9 +151,9 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
       changed_.NotifyAll();
     }
   }
-  for (const auto& [container, name] : removed) {
-    // Another step may remove it meanwhile.
-    if (store_ != nullptr) store_->Remove(container, name).IgnoreError();
+  for (const auto& [container, name, id] : refused) {
+    // Another step may remove it meanwhile, and may make a new one with its name and another id.
+    if (store_ != nullptr) store_->RemoveIfId(container, name, id).IgnoreError();
   }
   std::move(done)(std::move(end));
 }

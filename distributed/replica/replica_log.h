@@ -107,9 +107,13 @@ class ReplicaLog final : public StateLog, public StepGate {
     bool changed = false;
   };
   struct RunningStep {
-    uint64_t first = 0, last = 0;  // positions of the step's changes; 0: none
-    std::string refused;           // an error, if it used resources that cannot be replicated
-    std::set<uint64_t> removed;    // the ids of these resources
+    uint64_t first = 0, last = 0;    // positions of the step's changes; 0: none
+    std::string refused;             // an error, if it used resources that cannot be replicated
+    std::set<uint64_t> refused_ids;  // of these resources
+  };
+  struct RefusedResource {
+    std::string container, name;
+    uint64_t id;
   };
   struct WaitingStep {
     uint64_t position;  // the follower must have the log up to here
@@ -121,7 +125,7 @@ class ReplicaLog final : public StateLog, public StepGate {
   static bool IsPrivate(const ResourceChange& change);
   void NoteChange(const ResourceChange& change, const UpdateOrigin& origin, RunningStep* step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::vector<std::pair<std::string, std::string>> NamesOf(const std::set<uint64_t>& ids) const
+  std::vector<RefusedResource> NamesOf(const std::set<uint64_t>& ids) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FindCut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CutIfOverdue(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -41,13 +41,11 @@ StatusOr<std::unique_ptr<CacheWriter>> CacheWriter::Create(Env& env, const std::
 // Two writers that pass this check at the same time do no harm, because each writes a file of its
 // own.
 Status CacheWriter::Lock() {
-  if (env_.FileExists(LockPath())) {
-    const StatusOr<std::string> left = env_.ReadFile(LockPath());
-    if (left.ok()) {
-      RETURN_IF_ERROR(CheckLockWasLeft(*left));
-    } else if (!absl::IsNotFound(left.status())) {
-      return left.status();
-    }
+  const StatusOr<std::string> left = env_.ReadFile(LockPath());
+  if (left.ok()) {
+    RETURN_IF_ERROR(CheckLockWasLeft(*left));
+  } else if (!absl::IsNotFound(left.status())) {
+    return left.status();
   }
   const StatusOr<ProcessIdentity> here = ProcessIdentity::OfThisProcess(env_);
   lock_text_ = StrCat(token_, "\n", here.ok() ? here->ToString() : "");

@@ -90,7 +90,7 @@ TEST_F(FileCacheTest, OneIteratorWritesAtATime) {
   EXPECT_THAT(Rest(place, *refused), ElementsAre("0", "1", "end"));
 }
 
-// Returns the time at which this process started, in clock ticks since the boot.
+// Returns the time at which process `pid` started, in clock ticks since the boot.
 int64_t StartOf(int64_t pid) {
   const std::string text = *Env::Real().ReadFile(StrCat("/proc/", pid, "/stat"));
   std::istringstream fields(text.substr(text.rfind(')') + 1));

@@ -30,6 +30,18 @@ Tensor Shuffle(const Tensor& input, int64_t size, int64_t seed) {
 Tensor Repeat(const Tensor& input, int64_t count) {
   return Must(DatasetRunner("RepeatDataset").In(input).In(Int(count)).Run1());
 }
+Tensor Take(const Tensor& input, int64_t count) {
+  return Must(DatasetRunner("TakeDataset").In(input).In(Int(count)).Run1());
+}
+// Random numbers; each iterator gets other ones.
+Tensor Random(int64_t seed) {
+  return Must(DatasetRunner("RandomDatasetV2")
+                  .Attr("rerandomize_each_iteration", true)
+                  .In(Int(seed))
+                  .In(Int(0))
+                  .In(Tensor::Scalar(ResourceHandle{}))
+                  .Run1());
+}
 Tensor BatchDataset(const Tensor& input, int64_t size) {
   return Must(DatasetRunner("BatchDataset").In(input).In(Int(size)).Run1());
 }
@@ -275,6 +287,7 @@ std::vector<std::function<Tensor()>> SaveableDatasets() {
       [] { return BatchDataset(Repeat(Range(5), 3), 4); },
       [] { return Shuffle(Range(20), 6, 5); },
       [] { return Repeat(Shuffle(Range(8), 3, 5), 2); },
+      [] { return Repeat(Take(Random(7), 3), 4); },
       [] { return Prefetch(Map(Shuffle(Range(12), 4, 1), "plus"), 3); },
       [] { return ParallelMap(Range(15), "plus", 4); },
       [] { return Interleave(Range(7), 3, 2); },

@@ -18,13 +18,16 @@ class RandomDataset final : public Dataset {
   const char* Name() const override { return "Random"; }
   int64_t Cardinality() const override { return kInfiniteCardinality; }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
-    return std::make_unique<Iterator>(seeds_->Next(ctx.origin));
+    return std::make_unique<Iterator>(seeds_, ctx.origin);
   }
 
  private:
   class Iterator final : public DatasetIterator {
    public:
-    explicit Iterator(Seeds seeds) : seeds_(seeds), numbers_(seeds.Stream()) {}
+    Iterator(std::shared_ptr<SeedGenerator> generator, const UpdateOrigin& origin)
+        : generator_(std::move(generator)),
+          seeds_(generator_->Next(origin)),
+          numbers_(seeds_.Stream()) {}
     bool NeverWaits() const override { return true; }
     Status GetNext(const IteratorContext&, Element* element, bool* end) override {
       *end = false;
@@ -34,13 +37,16 @@ class RandomDataset final : public Dataset {
     }
     Status Save(const IteratorContext&, StateWriter* writer) override {
       writer->Label("Random");
+      generator_->Save(writer);
       writer->Int(seeds_.seed);
       writer->Int(seeds_.seed2);
       writer->Int(drawn_);
       return OkStatus();
     }
-    Status Restore(const IteratorContext&, StateReader* reader) override {
+    Status Restore(const IteratorContext& ctx, StateReader* reader) override {
       RETURN_IF_ERROR(reader->Label("Random"));
+      // The iterators after this one must get the seeds that they would have got.
+      RETURN_IF_ERROR(generator_->Restore(reader, ctx.origin));
       ASSIGN_OR_RETURN(seeds_.seed, reader->Int(INT64_MIN));
       ASSIGN_OR_RETURN(seeds_.seed2, reader->Int(INT64_MIN));
       ASSIGN_OR_RETURN(drawn_, reader->Int());
@@ -49,6 +55,7 @@ class RandomDataset final : public Dataset {
     }
 
    private:
+    const std::shared_ptr<SeedGenerator> generator_;
     Seeds seeds_;
     PhiloxNumbers numbers_;
     int64_t drawn_ = 0;

@@ -12,6 +12,7 @@
 #include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/op/resource.h"
+#include "kernels/dataset/iterator_state.h"
 #include "kernels/random/philox.h"
 
 namespace penstock {
@@ -43,22 +44,26 @@ class SeedGenerator final : public Resource {
     Changed(origin, "next", [] { return std::vector<Tensor>(); });
     return {first, second};
   }
-  // The seeds of the generator, and how many pairs of seeds it has given to iterators.
-  struct State {
-    Seeds seeds;
-    int64_t drawn = 0;
-  };
-  State state() const {
+  // Writes the seeds of the generator, and how many pairs of seeds it has given to iterators.
+  void Save(StateWriter* writer) const {
     MutexLock lock(mu_);
-    return {seeds_, drawn_};
+    writer->Int(seeds_.seed);
+    writer->Int(seeds_.seed2);
+    writer->Int(drawn_);
   }
-  // Goes on as a generator with that state does, also for the dataset's other iterators.
-  void Restore(const State& state, const UpdateOrigin& origin) {
+  // Reads what Save has written. From then on gives the seeds that the saved generator would have
+  // given next, also to the dataset's other iterators.
+  Status Restore(StateReader* reader, const UpdateOrigin& origin) {
+    Seeds seeds{};
+    ASSIGN_OR_RETURN(seeds.seed, reader->Int(INT64_MIN));
+    ASSIGN_OR_RETURN(seeds.seed2, reader->Int(INT64_MIN));
+    ASSIGN_OR_RETURN(const int64_t drawn, reader->Int());
     MutexLock lock(mu_);
-    seeds_ = state.seeds;
-    drawn_ = state.drawn;
+    seeds_ = seeds;
+    drawn_ = drawn;
     numbers_ = PhiloxNumbers(seeds_.Stream(), 2 * static_cast<uint64_t>(drawn_));
     Changed(origin, "restore", [] { return std::vector<Tensor>(); });
+    return OkStatus();
   }
   bool reshuffles() const { return reshuffles_; }
 

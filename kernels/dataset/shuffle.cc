@@ -136,10 +136,7 @@ class ShuffleDataset final : public Dataset {
 
 Status ShuffleDataset::Iterator::Save(const IteratorContext& ctx, StateWriter* writer) {
   writer->Label("Shuffle");
-  const SeedGenerator::State generator = dataset_->seeds_->state();
-  writer->Int(generator.seeds.seed);
-  writer->Int(generator.seeds.seed2);
-  writer->Int(generator.drawn);
+  dataset_->seeds_->Save(writer);
   writer->Int(seeds_.seed);
   writer->Int(seeds_.seed2);
   writer->Int(drawn_);
@@ -155,11 +152,7 @@ Status ShuffleDataset::Iterator::Save(const IteratorContext& ctx, StateWriter* w
 Status ShuffleDataset::Iterator::Restore(const IteratorContext& ctx, StateReader* reader) {
   RETURN_IF_ERROR(reader->Label("Shuffle"));
   // The rounds after this one must get the seeds that they would have got.
-  SeedGenerator::State generator;
-  ASSIGN_OR_RETURN(generator.seeds.seed, reader->Int(INT64_MIN));
-  ASSIGN_OR_RETURN(generator.seeds.seed2, reader->Int(INT64_MIN));
-  ASSIGN_OR_RETURN(generator.drawn, reader->Int());
-  dataset_->seeds_->Restore(generator, ctx.origin);
+  RETURN_IF_ERROR(dataset_->seeds_->Restore(reader, ctx.origin));
   ASSIGN_OR_RETURN(seeds_.seed, reader->Int(INT64_MIN));
   ASSIGN_OR_RETURN(seeds_.seed2, reader->Int(INT64_MIN));
   ASSIGN_OR_RETURN(drawn_, reader->Int());

@@ -30,16 +30,9 @@ struct Rectangle {
   }
 };
 
-// Returns a uniform number in [0, n), n >= 1, without bias.
+// Returns a uniform number in [0, n). REQUIRES: n is in [1, 2^32).
 int64_t Below(int64_t n, PhiloxNumbers& random) {
-  const auto limit = static_cast<uint32_t>(n);
-  if ((limit & (limit - 1)) == 0) return random() & (limit - 1);
-  const uint32_t skewed = ~uint32_t{0} % limit + 1;
-  uint32_t number;
-  do {
-    number = random();
-  } while (number < skewed);
-  return number % limit;
+  return UniformBelow(static_cast<uint32_t>(n), random);
 }
 
 // Returns a random crop of the given aspect ratio with an area between two bounds, or nullopt if

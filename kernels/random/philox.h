@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 
 namespace penstock {
 
@@ -84,5 +85,17 @@ class PhiloxNumbers {
   Philox::Block block_ = {};
   int used_ = 4;
 };
+
+// Returns a uniform number in [0, n), made from the random words that `draw()` returns. REQUIRES: n
+// > 0. Draws again if a word is below 2^w mod n, where w is the number of bits of Word, because
+// such words would make small results more likely.
+template <class Word, class Draw>
+Word UniformBelow(Word n, Draw&& draw) {
+  if ((n & (n - 1)) == 0) return draw() & (n - 1);
+  const Word skewed = std::numeric_limits<Word>::max() % n + 1;
+  Word word = draw();
+  while (word < skewed) word = draw();
+  return word % n;
+}
 
 }  // namespace penstock

@@ -24,14 +24,10 @@ Status DrawFromGenerator(KernelContext& ctx, const Distribution& distribution) {
   ASSIGN_OR_RETURN(const Shape shape, ShapeVector(ctx.input(kShapeInput), "shape"));
   Tensor* output;
   RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-  // SkipNumbers sets output 0, because the kernels of variables with outputs return the variable.
-  Tensor drawn = std::move(*output);
   ASSIGN_OR_RETURN(const GeneratorState before,
                    SkipNumbers(ctx, static_cast<uint64_t>(shape.num_elements())));
-  RETURN_IF_ERROR(FillRandom(StreamAt(before), distribution, drawn.mutable_data<T>(),
-                             shape.num_elements(), ctx.step()));
-  ctx.SetOutput(0, std::move(drawn));
-  return OkStatus();
+  return FillRandom(StreamAt(before), distribution, output->mutable_data<T>(), shape.num_elements(),
+                    ctx.step());
 }
 
 template <template <class> class Distribution, class T>

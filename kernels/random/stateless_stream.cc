@@ -21,6 +21,11 @@ StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* nam
 
 }  // namespace
 
+Philox StreamAt(uint64_t counter_low, uint64_t counter_high, uint64_t key) {
+  return Philox({Low(counter_low), High(counter_low), Low(counter_high), High(counter_high)},
+                {Low(key), High(key)});
+}
+
 StatusOr<Philox> SeedInput(const Tensor& tensor) {
   ASSIGN_OR_RETURN(const Dims seed, IntVector(tensor, "seed", 2));
   const auto seed0 = static_cast<uint64_t>(seed[0]), seed1 = static_cast<uint64_t>(seed[1]);
@@ -38,8 +43,7 @@ StatusOr<Philox> KeyCounterInput(const KernelContext& ctx, int first) {
   if (algorithm != kPhiloxAlgorithm && algorithm != kAnyAlgorithm) {
     return Unimplemented("alg is ", algorithm, ", there is only Philox (", kPhiloxAlgorithm, ")");
   }
-  return Philox({Low(counter[0]), High(counter[0]), Low(counter[1]), High(counter[1])},
-                {Low(key[0]), High(key[0])});
+  return StreamAt(counter[0], counter[1], key[0]);
 }
 
 }  // namespace penstock

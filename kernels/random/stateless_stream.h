@@ -14,6 +14,8 @@ namespace penstock {
 // The values of the V2 ops' input `alg`.
 inline constexpr int32_t kPhiloxAlgorithm = 1, kAnyAlgorithm = 3;
 
+// Returns the stream that starts at a counter of 128 bits, given as two halves.
+Philox StreamAt(uint64_t counter_low, uint64_t counter_high, uint64_t key);
 // Returns the stream of a seed of two numbers. InvalidArgument if the input is something else.
 StatusOr<Philox> SeedInput(const Tensor& seed);
 // Returns the stream of the inputs key, counter and alg, of which key is input `first`.

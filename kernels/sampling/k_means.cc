@@ -18,39 +18,15 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
-#include "kernels/random/distributions.h"
-#include "kernels/random/philox.h"
+#include "kernels/sampling/sampler.h"
 
 namespace penstock {
 namespace {
 
-// Random numbers made from a seed, the same as TensorFlow's.
-class SeededNumbers {
- public:
-  explicit SeededNumbers(int64_t seed)
-      : words_(Philox::FromSeeds(static_cast<uint64_t>(seed), 0)) {}
-  // Returns a number in [0, 1).
-  float Unit() { return UnitFloat(words_()); }
-  // Returns a number in [0, count). REQUIRES: count > 0.
-  int64_t Below(int64_t count) {
-    const auto n = static_cast<uint64_t>(count);
-    if ((n & (n - 1)) == 0) return static_cast<int64_t>(Bits() & (n - 1));
-    // The lowest numbers are rejected, so that the others are a multiple of n.
-    const uint64_t rejected = std::numeric_limits<uint64_t>::max() % n + 1;
-    uint64_t bits = 0;
-    do {
-      bits = Bits();
-    } while (bits < rejected);
-    return static_cast<int64_t>(bits % n);
-  }
-
- private:
-  uint64_t Bits() {
-    const uint64_t low = words_();
-    return low | uint64_t{words_()} << 32;
-  }
-  PhiloxNumbers words_;
-};
+// Returns random numbers made from a seed, the same as TensorFlow's.
+BoundedNumbers SeededNumbers(int64_t seed) {
+  return BoundedNumbers(Philox::FromSeeds(static_cast<uint64_t>(seed), 0));
+}
 
 // Rows of a matrix of floats, and half the squared length of each.
 class Points {
@@ -102,7 +78,7 @@ class CenterChooser {
  public:
   CenterChooser(const Points& points, int64_t seed, const StepContext& step)
       : points_(points),
-        numbers_(seed),
+        numbers_(SeededNumbers(seed)),
         step_(step),
         distances_(points.rows(), std::numeric_limits<float>::infinity()),
         sums_(points.rows()) {}
@@ -139,11 +115,11 @@ class CenterChooser {
       const float total = chosen_.empty() || drawn >= kWeightedDraws ? 0 : sums_.back();
       int64_t index = 0;
       if (total > 0) {
-        const float at = numbers_.Unit() * total;
+        const float at = numbers_.UnitFloat() * total;
         index = std::upper_bound(sums_.begin(), sums_.end(), at) - sums_.begin();
         index = std::min(index, points_.rows() - 1);
       } else {
-        index = numbers_.Below(points_.rows());
+        index = static_cast<int64_t>(numbers_.Below64(points_.rows()));
       }
       if (!chosen_.contains(index)) return index;
     }
@@ -160,7 +136,7 @@ class CenterChooser {
   }
 
   const Points& points_;
-  SeededNumbers numbers_;
+  BoundedNumbers numbers_;
   const StepContext& step_;
   std::vector<float> distances_, sums_;
   absl::flat_hash_set<int64_t> chosen_;
@@ -201,11 +177,11 @@ class Kmc2Kernel final : public Kernel {
           distances.shape().ToString());
     }
     ASSIGN_OR_RETURN(const int64_t seed, IntScalar(ctx.input(1), "seed"));
-    SeededNumbers numbers(seed);
+    BoundedNumbers numbers = SeededNumbers(seed);
     const auto values = distances.flat<float>();
     int64_t state = 0;
     for (int64_t i = 1; i < distances.dim(0); ++i) {
-      if (values[i] > numbers.Unit() * values[state]) state = i;
+      if (values[i] > numbers.UnitFloat() * values[state]) state = i;
     }
     ctx.SetOutput(0, Tensor::Scalar(state));
     return OkStatus();

@@ -10,17 +10,6 @@
 namespace penstock {
 namespace {
 
-// Returns a random number below `bound`. Draws again if a number is below 2^w mod `bound`, where w
-// is the number of bits of T, because such numbers would make small results more likely.
-template <class T, class Next>
-T Below(T bound, Next next) {
-  if ((bound & (bound - 1)) == 0) return next() & (bound - 1);
-  const T skewed = std::numeric_limits<T>::max() % bound + 1;
-  T number = next();
-  while (number < skewed) number = next();
-  return number % bound;
-}
-
 class UniformSampler final : public Sampler {
  public:
   explicit UniformSampler(int64_t range)
@@ -152,11 +141,9 @@ class LearnedSampler final : public Sampler {
 
 }  // namespace
 
-uint32_t BoundedNumbers::Below32(uint32_t bound) {
-  return Below<uint32_t>(bound, [this] { return numbers_(); });
-}
+uint32_t BoundedNumbers::Below32(uint32_t bound) { return UniformBelow(bound, numbers_); }
 uint64_t BoundedNumbers::Below64(uint64_t bound) {
-  return Below<uint64_t>(bound, [this] { return Word64(); });
+  return UniformBelow(bound, [this] { return Word64(); });
 }
 uint64_t BoundedNumbers::Word64() {
   const uint64_t low = numbers_();

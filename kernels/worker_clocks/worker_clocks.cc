@@ -40,6 +40,11 @@ class WorkerClocks::AdvanceOperation final : public Operation {
 
   int64_t worker() const { return worker_; }
   const Limits& limits() const { return limits_; }
+  // Returns the least clock of all workers that count with which this one may go on.
+  int64_t Needed() const {
+    clocks_.mu_.AssertHeld();
+    return DifferenceOrMin(clocks_.workers_[worker_].clock, limits_.bound);
+  }
 
   StatusOr<Progress> Try() override {
     clocks_.mu_.AssertHeld();
@@ -80,11 +85,6 @@ class WorkerClocks::AdvanceOperation final : public Operation {
   }
 
  private:
-  // Returns the least clock of all workers that count with which this one may go on.
-  int64_t Needed() const {
-    clocks_.mu_.AssertHeld();
-    return DifferenceOrMin(clocks_.workers_[worker_].clock, limits_.bound);
-  }
   void BeginWait() {
     clocks_.mu_.AssertHeld();
     waits_ = true;
@@ -180,11 +180,6 @@ void WorkerClocks::Join(int64_t worker, const UpdateOrigin& origin) {
   const int64_t least = counting_.empty() ? joining.clock : counting_.begin()->first;
   counting_.insert({joining.clock, worker});
   if (least != joining.clock) Set(worker, least, origin);
-}
-
-bool WorkerClocks::IsBehind(int64_t other, int64_t worker, const Limits& limits) const {
-  return workers_[other].counts &&
-         SumOrMax(workers_[other].clock, limits.bound) < workers_[worker].clock;
 }
 
 // The slowest worker never waits, because it is not ahead of any other one. So if an operation has
@@ -285,7 +280,7 @@ std::string WorkerClocks::DebugString() const {
   for (const auto& operation : line(0)) {
     const auto& waits = static_cast<const AdvanceOperation&>(*operation);
     for (int64_t other = 0; other < num_workers_; ++other) {
-      if (!IsBehind(other, waits.worker(), waits.limits())) continue;
+      if (!workers_[other].counts || workers_[other].clock >= waits.Needed()) continue;
       if (++shown > kWaitsShownMax) return StrCat(text, "; and others");
       StrAppend(&text, shown == 1 ? ": " : "; ", NameOf(waits.worker()), ", after step ",
                 workers_[waits.worker()].clock, ", waits for ", NameOf(other), ", after step ",

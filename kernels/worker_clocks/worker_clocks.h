@@ -121,9 +121,6 @@ class WorkerClocks final : public Blocking {
   void Set(int64_t worker, int64_t clock, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Join(int64_t worker, const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns whether worker `other` counts and is more than limits.bound behind `worker`.
-  bool IsBehind(int64_t other, int64_t worker, const Limits& limits) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns whether a worker that counts has a clock below `least`.
   bool AnyBelow(int64_t least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return !counting_.empty() && counting_.begin()->first < least;
