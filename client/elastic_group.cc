@@ -78,13 +78,13 @@ void ElasticGroup::CheckOptions() {
                                     "': expected a task, such as /job:worker/task:0"));
     }
   }
-  for (const double seconds :
-       {options_.ask_seconds, options_.form_seconds, options_.present_seconds}) {
+  for (const double seconds : {options_.ask_seconds, options_.form_seconds, options_.rejoin_seconds,
+                               options_.present_seconds}) {
     if (!(seconds > 0)) {
-      program_.Fail(InvalidArgument("elastic group: ask_seconds=", options_.ask_seconds,
-                                    ", form_seconds=", options_.form_seconds,
-                                    ", present_seconds=", options_.present_seconds,
-                                    ": all must be more than 0"));
+      program_.Fail(InvalidArgument(
+          "elastic group: ask_seconds=", options_.ask_seconds,
+          ", form_seconds=", options_.form_seconds, ", rejoin_seconds=", options_.rejoin_seconds,
+          ", present_seconds=", options_.present_seconds, ": all must be more than 0"));
     }
   }
 }
@@ -227,8 +227,8 @@ std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(
 }
 
 StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
-  RETURN_IF_ERROR(program_.status());
   too_few_members_ = false;
+  RETURN_IF_ERROR(program_.status());
   const Status announced = presence_.Announce();
   if (!announced.ok()) return TryAgain(announced);
   std::vector<int> asked;
@@ -423,7 +423,16 @@ Status ElasticGroup::SessionReady(Session& session, int64_t global_step) {
   session_ = &session;
   regroup_requested_ = false;
   lost_worker_found_ = false;
-  last_asked_ns_ = options_.env->NowNanos();
+  if (!is_chief()) return OkStatus();
+  std::map<int, int64_t> lost = paused_until_ns_;  // has no members (ShareValues)
+  for (int w = 0; w < static_cast<int>(options_.workers.size()); ++w) {
+    if (!std::binary_search(members_.begin(), members_.end(), w)) lost.try_emplace(w, 0);
+  }
+  if (lost.empty()) return OkStatus();
+  asking_ = std::make_unique<Periodic>(
+      "ask lost workers", options_.rejoin_seconds,
+      [this, lost = std::move(lost)] { AskForLostWorkers(lost); }, *options_.env,
+      *options_.scheduler);
   return OkStatus();
 }
 
@@ -431,7 +440,7 @@ void ElasticGroup::SessionEnds() {
   watching_ = nullptr;
   waits_since_ns_ = 0;
   session_ = nullptr;
-  asking_thread_ = nullptr;
+  asking_ = nullptr;
 }
 
 void ElasticGroup::Retire() { presence_.Withdraw(); }
@@ -455,7 +464,6 @@ Status ElasticGroup::AfterStep(const StepResult& result, bool* stop) {
     paused_until_ns_.clear();
     return Aborted("lost workers are back; forming a group with them");
   }
-  AskForLostWorkers();
   return OkStatus();
 }
 
@@ -522,27 +530,18 @@ void ElasticGroup::FindWhetherNextMemberIsGone() {
   if (present.ok() && !*present) gone_ = next;
 }
 
-// If this worker is the chief and rejoin_seconds have passed, starts a thread that asks whether the
-// workers that are not in the group answer and have clients.
-void ElasticGroup::AskForLostWorkers() {
-  const int64_t now_ns = options_.env->NowNanos();
-  if (!is_chief() || members_.size() == options_.workers.size() || lost_worker_found_ ||
-      now_ns - last_asked_ns_ < Nanos(options_.rejoin_seconds)) {
-    return;
+// Sets lost_worker_found_ if one of the lost workers answers and has a client. `lost`: by worker,
+// the time before which it is not asked. SessionEnds waits for a call under way, for a few
+// ask_seconds at most: every operation of a short session has this timeout.
+void ElasticGroup::AskForLostWorkers(const std::map<int, int64_t>& lost) {
+  if (lost_worker_found_) return;
+  std::vector<int> asked;
+  for (const auto& [worker, paused_until_ns] : lost) {
+    if (paused_until_ns <= options_.env->NowNanos()) asked.push_back(worker);
   }
-  last_asked_ns_ = now_ns;
-  std::vector<int> lost;
-  for (int w = 0; w < static_cast<int>(options_.workers.size()); ++w) {
-    const auto paused = paused_until_ns_.find(w);
-    const bool is_paused = paused != paused_until_ns_.end() && paused->second > now_ns;
-    if (!is_paused && !std::binary_search(members_.begin(), members_.end(), w)) lost.push_back(w);
+  for (const auto& answer : AskIncarnations(asked)) {
+    if (answer.has_value()) lost_worker_found_ = true;
   }
-  // Assigning destroys the earlier Thread, which waits until that thread has ended.
-  asking_thread_ = options_.scheduler->StartThread("ask lost workers", [this, lost] {
-    for (const auto& answer : AskIncarnations(lost)) {
-      if (answer.has_value()) lost_worker_found_ = true;
-    }
-  });
 }
 
 }  // namespace penstock::client

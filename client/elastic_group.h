@@ -167,7 +167,7 @@ class ElasticGroup final : public TrainingGroup {
   Status CheckGathered(const std::vector<Member>& members) const;
   void PauseNewMembers();
   Plan MakePlan(const std::vector<Member>& members);
-  void AskForLostWorkers();
+  void AskForLostWorkers(const std::map<int, int64_t>& lost);
   Status RunWithMembers(Session& session, const Outputs& targets, const RunOptions& options);
   void WatchNextMember(Session& session);
   void FindWhetherNextMemberIsGone();
@@ -203,15 +203,15 @@ class ElasticGroup final : public TrainingGroup {
   bool joined_ = false;         // the session's group has formed
   bool regroup_ = false;        // the last step said that lost workers are back
   bool regroup_requested_ = false;
-  int64_t last_asked_ns_ = 0;
   std::atomic<bool> lost_worker_found_{false};
-  std::unique_ptr<Thread> asking_thread_;  // asks lost workers; sets lost_worker_found_
 
   Presence presence_;
   // The time since which this worker waits for other members; 0: it does not wait.
   std::atomic<int64_t> waits_since_ns_{0};
   std::atomic<int> gone_{-1};           // the member whose client is gone; -1: none is known
   std::unique_ptr<Periodic> watching_;  // sets gone_, while the session's group exists
+  // Sets lost_worker_found_ while the chief trains without some workers.
+  std::unique_ptr<Periodic> asking_;
 };
 
 }  // namespace penstock::client

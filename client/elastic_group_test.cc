@@ -371,7 +371,10 @@ TEST(ElasticGroupMistakes, AreTheProgramsError) {
   EXPECT_THAT(error({.workers = ElasticNames(), .min_workers = 4}), HasSubstr("min_workers=4"));
   EXPECT_THAT(error({.workers = {"worker"}}), HasSubstr("'worker': expected a task"));
   EXPECT_THAT(error({.workers = ElasticNames(), .form_seconds = 0}),
-              HasSubstr("form_seconds=0, present_seconds=10: all must be more than 0"));
+              HasSubstr("form_seconds=0, rejoin_seconds=10, present_seconds=10: all must be more "
+                        "than 0"));
+  EXPECT_THAT(error({.workers = ElasticNames(), .rejoin_seconds = 0}),
+              HasSubstr("rejoin_seconds=0, present_seconds=10: all must be more than 0"));
 }
 
 TEST(ElasticGroupMistakes, RunReturnsTheProgramsError) {

@@ -159,6 +159,14 @@ TEST(SavedIterators, MistakesAreErrors) {
   EXPECT_EQ(restored.code(), StatusCode::kInvalidArgument) << restored;
   EXPECT_THAT(std::string(restored.message()), HasSubstr("saved by another pipeline"));
 
+  Saver without_positions(reader.program, {}, {});
+  const auto bare = without_positions.Save(*reader.session, CheckpointPrefix(), 0);
+  ASSERT_TRUE(bare.ok()) << bare.status();
+  const Status missing = reader.saver->Restore(*reader.session, *bare);
+  EXPECT_EQ(missing.code(), StatusCode::kNotFound) << missing;
+  EXPECT_THAT(std::string(missing.message()),
+              HasSubstr(reader.program.NodeOf(reader.iterator->handle())->name()));
+
   Program first, second;
   const Variable variable(first, "v", {}, Zeros());
   const Saver saver(first, {}, {.iterators = {Iterator(PlainBatches(second))}});

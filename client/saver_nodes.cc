@@ -290,7 +290,7 @@ void NodeAdder::AddReads(SaverShard& shard) {
 // an iterator answers only after a GetNext that waits for its input.
 void NodeAdder::AddPositionValues(const SaverShard& shard, Outputs* values) {
   for (const Iterator& iterator : shard.iterators) {
-    const auto here = program_.ColocateWith(iterator.handle());
+    const auto device_scope = program_.ColocateWith(iterator.handle());
     values->push_back(Call("SerializeIterator", {iterator.handle()}));
   }
 }
@@ -403,7 +403,7 @@ Outputs NodeAdder::AddPositionRestores(const SaverShard& shard) {
   Outputs restored;
   for (size_t i = 0; i < shard.iterators.size(); ++i) {
     const Iterator& iterator = shard.iterators[i];
-    const auto here = program_.ColocateWith(iterator.handle());
+    const auto device_scope = program_.ColocateWith(iterator.handle());
     const Output position = shard.positions.Sibling(static_cast<int>(i));
     const auto read = program_.ControlDependencies({position});
     const Output made = Call("MakeIterator", {iterator.dataset().variant(), iterator.handle()});

@@ -272,25 +272,30 @@ Status TrainingLoop::Recover(const Status& failure) {
 
 // Returns whether to save the last step. A worker that was told to stop while it looked for members
 // of its group must not save values of several steps, or replace a later checkpoint of the others
-// as the newest one. A deterministic training must not save a part of a step.
-bool TrainingLoop::MaySaveLast() {
-  if (context_->options.deterministic && step_cut_off_) {
-    saves_->FinishOrCancel();  // its values are those before the step
-    if (context_->is_chief() && !saves_->HasNewest()) {
-      context_->Say(LogLevel::kWarning, "not_saved",
-                    StrCat("step ", context_->global_step,
-                           " is not saved: the step after it was cancelled, and may have been "
-                           "applied on some tasks only"));
-    }
-    return false;
-  }
+// as the newest one.
+bool TrainingLoop::MaySaveLast() const {
   TrainingGroup* const group = context_->options.group;
   if (group == nullptr || group->is_member()) return true;
-  return !saves_->HasNewest() && group->HasValues(session());
+  return !saves_->HasNewest() && group->HasValues(session_->session());
+}
+
+// Called instead of SaveLast when a deterministic training ends with a cancelled step: the step may
+// have been applied in part. A running save may complete, because its values are those before it.
+void TrainingLoop::SkipLastSave() {
+  saves_->FinishOrCancel();
+  if (!context_->is_chief() || saves_->HasNewest()) return;
+  context_->Say(LogLevel::kWarning, "not_saved",
+                StrCat("step ", context_->global_step,
+                       " is not saved: the step after it was cancelled, and may have been "
+                       "applied on some tasks only"));
 }
 
 Status TrainingLoop::End() {
-  if (MaySaveLast()) RETURN_IF_ERROR(saves_->SaveLast(session()));
+  if (context_->options.deterministic && step_cut_off_) {
+    SkipLastSave();
+  } else if (MaySaveLast()) {
+    RETURN_IF_ERROR(saves_->SaveLast(session()));
+  }
   RETURN_IF_ERROR(AwaitLastSave());
   return EndHooks();
 }
@@ -309,7 +314,8 @@ Status TrainingLoop::AwaitLastSave() {
   run.timeout_ms = Millis(options.last_save_seconds);
   const Status saved = options.group->AwaitLastSave(session(), run);
   if (context_->stopping() && absl::IsCancelled(saved)) return OkStatus();
-  return IsTaskLoss(saved) && session_->OthersHaveEnded() ? session_->ConnectAlone() : saved;
+  if (IsTaskLoss(saved) && session_->AskWhetherOthersHaveEnded()) return session_->ConnectAlone();
+  return saved;
 }
 
 // Calls End of the hooks that have begun: a training that is told to end while a hook begins does

@@ -133,10 +133,10 @@ struct TrainingOptions {
   // yet, it initialises the variables again. If a signal cancels a step, nothing is saved after it,
   // and a resumed training goes on from the checkpoint before. One client must take all steps
   // (BuildTowers), or replicas together (`agree`); batches must depend only on their number, and
-  // initial values have seeds. InvalidArgument without checkpoint_dir; without TrainingStep::once,
-  // which makes late updates of a failed step harmless (not needed with `agree`); if this worker is
-  // not the chief; with `group`; or if the train op runs a random op whose position in its stream
-  // is not saved. Functions that kernels call are not searched for such ops.
+  // initial values have seeds. InvalidArgument without checkpoint_dir; with `group`; without
+  // `agree`, if this worker is not the chief or TrainingStep::once is not set (it makes late
+  // updates of a failed step harmless); or if the train op runs a random op whose position in its
+  // stream is not saved. Functions that kernels call are not searched for such ops.
   bool deterministic = false;
 
   int64_t max_steps = 0;  // limit of the global step; 0: no limit
@@ -217,7 +217,8 @@ class TrainingLoop {
   void AbandonSavesAndSteps();
   Status Recover(const Status& failure);
   Status End();
-  bool MaySaveLast();
+  bool MaySaveLast() const;
+  void SkipLastSave();
   Status AwaitLastSave();
   Status EndHooks();
 

@@ -45,7 +45,7 @@ Status TrainingSession::Connect() {
   const int64_t start = context_.options.env->NowNanos();
   while (true) {
     Status status = TryConnect();
-    if (MayConnectLater(status) && OthersHaveEnded()) {
+    if (MayConnectLater(status) && MayEndAlone()) {
       const Status alone = ConnectAlone();
       others_have_ended_ = alone.ok();
       status = alone.ok() ? Unavailable("the other workers have ended: ", status.message()) : alone;
@@ -127,10 +127,16 @@ Status TrainingSession::ConnectAlone() {
                             " were lost with their task, and the last checkpoint is not there");
 }
 
-bool TrainingSession::OthersHaveEnded() {
-  TrainingGroup* const group = context_.options.group;
-  return context_.all_steps_taken && group != nullptr && saves_.HasNewest() &&
-         !group->FindMembers().ok() && group->too_few_members();
+bool TrainingSession::AskWhetherOthersHaveEnded() {
+  context_.options.group->FindMembers().status().IgnoreError();
+  return MayEndAlone();
+}
+
+// Returns whether the last FindMembers has shown that the other members have ended.
+bool TrainingSession::MayEndAlone() const {
+  const TrainingGroup* const group = context_.options.group;
+  return context_.all_steps_taken && group != nullptr && group->too_few_members() &&
+         saves_.HasNewest();
 }
 
 void TrainingSession::End() {

@@ -39,11 +39,12 @@ class TrainingSession {
   // members of the group have ended. Variables that were lost with the task get the values of the
   // newest checkpoint. REQUIRES: the training has a group; no save and no step runs.
   Status ConnectAlone();
-  // Returns whether this worker need not look for the other members of its group again: all steps
-  // were taken, the last checkpoint is there, and too few others take part.
-  bool OthersHaveEnded();
-  // Returns whether the last Connect has given up because of OthersHaveEnded. Then session() is one
-  // of ConnectAlone.
+  // Looks for the other members of the group. Returns whether this worker need not look for them
+  // again: all steps were taken, the last checkpoint is there, and too few others take part.
+  // REQUIRES: the training has a group.
+  bool AskWhetherOthersHaveEnded();
+  // Returns whether the last Connect has given up because the other members have ended. Then
+  // session() is one of ConnectAlone.
   bool others_have_ended() const { return others_have_ended_; }
   // Calls SessionEnds of the hooks. session() stays valid until the next Connect.
   void End();
@@ -52,6 +53,7 @@ class TrainingSession {
   Session& session() { return *session_; }
 
  private:
+  bool MayEndAlone() const;
   Status TryConnect();
   Status NewSession(const std::vector<std::string>& device_filters);
   Status NewSessionOfGroup();

@@ -6,12 +6,11 @@
 //
 // PENSTOCK_LEAK_ROUNDS=10000 aborts 10000 steps, lets 1000 clients vanish, and takes minutes. If
 // the variable is not set, the numbers are small.
-#include <dirent.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <string>
 
@@ -19,6 +18,7 @@
 #include "core/graph/builder.h"
 #include "core/runtime/testing/test_ops.h"
 #include "distributed/rpc/testing/master_client.h"
+#include "distributed/testing/held.h"
 #include "distributed/testing/test_cluster.h"
 #include "gtest/gtest.h"
 
@@ -26,14 +26,14 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kShortRounds = 200;
-// The numbers by which gRPC's pools may grow; a leak in each round would add more.
-constexpr int64_t kThreadsMax = 4, kDescriptorsMax = 4;
+// gRPC's pools may grow by a few threads and descriptors. Allocators return freed memory to the
+// system late, and keep some of it; sanitizers keep all. A leak in each round would add more.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int64_t kBytesMax = int64_t{1} << 40;  // sanitizers keep freed memory
+constexpr int64_t kBytesMax = int64_t{1} << 40;
 #else
-// Allocators return freed memory to the system late, and keep some of it.
 constexpr int64_t kBytesMax = int64_t{24} << 20;
 #endif
+constexpr Held kSlack{.threads = 4, .descriptors = 4, .mappings = 0, .bytes = kBytesMax};
 
 int64_t Rounds() {
   const char* const text = std::getenv("PENSTOCK_LEAK_ROUNDS");
@@ -43,41 +43,10 @@ int64_t Rounds() {
   return rounds;
 }
 
-int64_t Entries(const char* path) {
-  int64_t count = 0;
-  DIR* const folder = opendir(path);
-  CHECK(folder != nullptr);
-  while (readdir(folder) != nullptr) ++count;
-  closedir(folder);
-  return count;
+Held HeldNow() {
+  malloc_trim(0);
+  return Held::By(getpid());
 }
-
-struct Held {
-  int64_t threads = 0, descriptors = 0, mappings = 0, bytes = 0;
-
-  static Held Now() {
-    Held held{.threads = Entries("/proc/self/task"), .descriptors = Entries("/proc/self/fd")};
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-      held.mappings += line.find("penstock-tensors") != std::string::npos;
-    }
-    malloc_trim(0);
-    std::ifstream statm("/proc/self/statm");
-    int64_t size = 0, resident = 0;
-    statm >> size >> resident;
-    held.bytes = resident * 4096;
-    return held;
-  }
-  bool Exceeds(const Held& other) const {
-    return threads > other.threads + kThreadsMax ||
-           descriptors > other.descriptors + kDescriptorsMax || mappings > other.mappings ||
-           bytes > other.bytes + kBytesMax;
-  }
-  std::string ToString() const {
-    return StrCat(threads, " threads, ", descriptors, " descriptors, ", mappings, " mappings, ",
-                  bytes >> 20, " MB");
-  }
-};
 
 // Runs `rounds` three times, and expects that the third run leaves nothing. The earlier ones fill
 // caches and pools.
@@ -86,15 +55,16 @@ void ExpectNoLeak(TestCluster& cluster, const std::function<void()>& rounds) {
   EXPECT_TRUE(cluster.Idle());
   rounds();
   EXPECT_TRUE(cluster.Idle());
-  const Held before = Held::Now();
+  const Held before = HeldNow();
   rounds();
   EXPECT_TRUE(cluster.Idle());
   // Connections and sessions may be closed a little later.
-  for (int i = 0; i < 300 && Held::Now().Exceeds(before); ++i) {
+  for (int i = 0; i < 300 && HeldNow().Exceeds(before, kSlack); ++i) {
     Env::Real().SleepForNanos(100'000'000);
   }
-  const Held after = Held::Now();
-  EXPECT_FALSE(after.Exceeds(before)) << before.ToString() << "; later " << after.ToString();
+  const Held after = HeldNow();
+  EXPECT_FALSE(after.Exceeds(before, kSlack))
+      << before.ToString() << "; later " << after.ToString();
 }
 
 // Adds nodes that wait on the ps for ever, and a tensor that the ps sends to the worker meanwhile.

@@ -19,8 +19,8 @@
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/graph/builder.h"
+#include "distributed/testing/held.h"
 #include "gtest/gtest.h"
-#include "tests/leaks/held.h"
 #include "tests/leaks/server_process.h"
 
 namespace penstock {
@@ -34,7 +34,7 @@ constexpr char kPs[] = "/job:ps/task:0/device:CPU:0";
 constexpr char kMaster[] = "/job:worker/task:0/device:CPU:0";
 constexpr char kVictim[] = "/job:worker/task:1/device:CPU:0";
 // The memory may grow by what allocators and gRPC's pools keep of the busiest moment; a leak of
-// 3 KB in each of 10,000 steps would add more.
+// 4 KB in each of 10,000 steps would add more.
 constexpr Held kSlack{.threads = 4, .descriptors = 4, .mappings = 0, .bytes = int64_t{32} << 20};
 
 int64_t Rounds() {
@@ -132,7 +132,7 @@ class LeaksCluster {
   }
 
  private:
-  static std::string Address() { return StrCat("127.0.0.1:", FreePort()); }
+  static std::string Address() { return StrCat("127.0.0.1:", ReservePort()); }
   std::unique_ptr<ServerProcess> ps_, master_, victim_;
 };
 

@@ -8,11 +8,16 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,15 +28,31 @@
 
 namespace penstock {
 
-// Returns a port that no process listens at. Another process may take it until it is used.
-inline int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof address;
-  CHECK(fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-        getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  close(fd);
-  return ntohs(address.sin_port);
+// Returns a port below the range from which the system takes ports for connections. No other test
+// of this machine gets the port until this process ends, because this process holds the port's lock
+// file. The Python tests use the same files: tests/e2e/ports.py.
+inline int ReservePort() {
+  std::string temporary = "/tmp";
+  for (const char* name : {"TMP", "TEMP", "TMPDIR"}) {  // as Python's tempfile.gettempdir()
+    const char* const folder = std::getenv(name);
+    if (folder != nullptr && access(folder, W_OK | X_OK) == 0) temporary = folder;
+  }
+  const std::string folder = StrCat(temporary, "/penstock-test-ports-", getuid());
+  CHECK(mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST, folder);
+  while (true) {
+    const auto port = static_cast<uint16_t>(10'000 + Env::Real().RandomU64() % 20'000);
+    const std::string path = StrCat(folder, "/", port);
+    const int lock = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(lock >= 0 && probe >= 0, path);
+    const sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(port)};
+    const bool is_free =
+        flock(lock, LOCK_EX | LOCK_NB) == 0 &&
+        bind(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    close(probe);
+    if (is_free) return port;  // `lock` stays open
+    close(lock);
+  }
 }
 
 class ServerProcess {

@@ -26,6 +26,7 @@
 #include "core/checkpoint/checkpoints.h"
 #include "gtest/gtest.h"
 #include "tests/sim/elastic_client.h"
+#include "tests/sim/run_seeds.h"
 
 namespace penstock::simulation {
 namespace {
@@ -323,8 +324,7 @@ TEST_P(ElasticSimTest, SurvivorsAgreeWhateverHappens) {
     if (seed % kParts == GetParam()) RunElasticSeed(seed, /*prints=*/true, &totals);
     return;
   }
-  const char* const more = std::getenv("PENSTOCK_SIM_SEEDS");
-  const int seeds = more == nullptr ? 100 : std::max(kParts, std::atoi(more));
+  const int seeds = NumSeeds(100, kParts);
   for (int seed = GetParam(); seed < seeds && !HasFailure(); seed += kParts) {
     RunElasticSeed(static_cast<uint64_t>(seed), /*prints=*/false, &totals);
   }

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/base/env.h"
@@ -206,6 +208,11 @@ StatusOr<std::vector<int>> ShrinkPlan(const SimRunOptions& options, int* runs) {
     }
   }
   return left;
+}
+
+int NumSeeds(int usual, int parts) {
+  const char* const seeds = std::getenv("PENSTOCK_SIM_SEEDS");
+  return seeds == nullptr ? usual : std::max(parts, std::atoi(seeds));
 }
 
 }  // namespace penstock::simulation

@@ -28,4 +28,8 @@ Status ExpectWeights(SimRunOptions* options);
 // Returns the indices of the remaining faults, and sets `*runs` to the number of runs that it made.
 StatusOr<std::vector<int>> ShrinkPlan(const SimRunOptions& options, int* runs);
 
+// Returns the number of seeds that a test of `parts` parts runs: PENSTOCK_SIM_SEEDS, but at least
+// one for each part; `usual` if the variable is not set.
+int NumSeeds(int usual, int parts);
+
 }  // namespace penstock::simulation

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
@@ -30,7 +31,7 @@ struct Held {
     int64_t size = 0, resident = 0, shared = 0;
     statm >> size >> resident >> shared;
     // Pages of shared memory and of files are no heap; `mappings` counts the former.
-    held.bytes = (resident - shared) * 4096;
+    held.bytes = (resident - shared) * sysconf(_SC_PAGESIZE);
     return held;
   }
 
