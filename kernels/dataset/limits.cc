@@ -71,7 +71,9 @@ class PartDataset final : public Dataset {
     }
     Status Restore(const IteratorContext& ctx, StateReader* reader) override {
       RETURN_IF_ERROR(reader->Label(dataset_->Name()));
-      ASSIGN_OR_RETURN(skip_, reader->Int());
+      // A larger number to skip would keep GetNext reading an infinite input for ever.
+      const Part& part = dataset_->part_;
+      ASSIGN_OR_RETURN(skip_, reader->Int(0, std::max(part.first, part.stride - 1)));
       ASSIGN_OR_RETURN(given_, reader->Int());
       return UnaryIterator::Restore(ctx, reader);
     }
