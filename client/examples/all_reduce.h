@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "client/collective_replicas.h"
-#include "client/elastic_group.h"
+#include "client/allreduce/collective_replicas.h"
+#include "client/allreduce/elastic_group.h"
 #include "client/training.h"
 #include "core/base/status.h"
 #include "distributed/cluster/cluster_spec.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "client/accumulation.h"
-#include "client/collective_replicas.h"
+#include "client/allreduce/collective_replicas.h"
 #include "client/control_flow.h"
 #include "client/embedding/dynamic_table.h"
 #include "client/exactly_once.h"

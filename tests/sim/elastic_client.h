@@ -12,8 +12,8 @@
 #include <tuple>
 #include <vector>
 
-#include "client/collective_replicas.h"
-#include "client/elastic_group.h"
+#include "client/allreduce/collective_replicas.h"
+#include "client/allreduce/elastic_group.h"
 #include "client/optimizers.h"
 #include "client/training.h"
 #include "tests/sim/sim_process.h"

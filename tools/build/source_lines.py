@@ -21,7 +21,7 @@ EXEMPT = {
     "client/sync/bounded_staleness.h": {"ExtraFetches"},
     "client/chief_hook.h": {"ExtraFetches"},
     # CollectiveReplicas::Average calls BeginUpdate, and has the line of its caller.
-    "client/elastic_group.h": {"BeginUpdate", "ExtraFetches"},
+    "client/allreduce/elastic_group.h": {"BeginUpdate", "ExtraFetches"},
     "client/embedding/table_view.h": {"LookupSparse"},  # called by EmbeddingLookupSparse
 }
 _TENSORS = re.compile(

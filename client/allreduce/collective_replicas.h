@@ -31,7 +31,7 @@
 #include <string>
 #include <vector>
 
-#include "client/elastic_group.h"
+#include "client/allreduce/elastic_group.h"
 #include "client/gradients.h"
 #include "client/program.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/presence.h"
+#include "client/allreduce/presence.h"
 
 #include <string>
 
@@ -21,9 +21,8 @@ class PresenceTest : public testing::Test {
   }
   // Asks through the other task.
   StatusOr<bool> Ask(const std::string& training, double lifetime_seconds) {
-    return Presence::IsPresent(
-        cluster_.NewSession({.device_filters = {kPresentTask}}, "worker", 0), training,
-        kPresentTask, lifetime_seconds);
+    return Presence::IsPresent(cluster_.NewSession({.device_filters = {kPresentTask}}, "worker", 0),
+                               training, kPresentTask, lifetime_seconds);
   }
   bool IsPresent(const std::string& training, double lifetime_seconds) {
     const auto present = Ask(training, lifetime_seconds);

@@ -52,46 +52,23 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "client/periodic.h"
-#include "client/presence.h"
+#include "client/allreduce/elastic_workers.h"
+#include "client/allreduce/member_watch.h"
+#include "client/allreduce/periodic.h"
 #include "client/program.h"
 #include "client/training_group.h"
-#include "core/base/env.h"
-#include "core/base/scheduler.h"
 
 namespace penstock::client {
 
 class ElasticGroup final : public TrainingGroup {
  public:
-  struct Options {
-    // The tasks of all workers, in order of name: "/job:worker/task:0". All workers pass the same.
-    std::vector<std::string> workers;
-    int worker = 0;              // the index of this worker in `workers`
-    int min_workers = 0;         // minimum size of the group; 0: more than half of `workers`
-    int64_t group_key = 1;       // must differ between trainings that share the cluster
-    double ask_seconds = 1;      // how long to wait for a task's answer
-    double form_seconds = 5;     // how long members wait for each other when a group forms
-    double rejoin_seconds = 10;  // the interval at which the chief asks for lost workers
-    // If a worker is present, but does not join while a group forms, the others leave it out of new
-    // groups for this long.
-    double pause_seconds = 30;
-    // How long a worker counts as present after the last announcement of its client. A client
-    // announces itself every third of this time.
-    double present_seconds = 10;
-    std::string target = "";  // the target of this worker's sessions
-    // Makes sessions with this worker's task; null: with `target`.
-    std::function<StatusOr<std::unique_ptr<SessionInterface>>(const SessionOptions&)> new_session =
-        nullptr;
-    Env* env = &Env::Real();
-    Scheduler* scheduler = &Scheduler::Real();  // must use the clock of `env`
-  };
+  using Options = ElasticOptions;
   ElasticGroup(Program& program, Options options);
 
   // Return the number of workers in the group that this worker has joined last, and this worker's
@@ -120,15 +97,17 @@ class ElasticGroup final : public TrainingGroup {
   bool is_member() const override { return joined_ && !regroup_; }
   bool HasValues(Session& session) override;
   StatusOr<std::unique_ptr<SessionInterface>> NewSession(
-      const SessionOptions& options) const override;
-  const std::string& task() const override { return options_.workers[options_.worker]; }
+      const SessionOptions& options) const override {
+    return workers_.NewSession(options);
+  }
+  const std::string& task() const override { return workers_.task(options_.worker); }
   StatusOr<std::vector<std::string>> FindMembers() override;
   bool too_few_members() const override { return too_few_members_; }
   StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) override;
   Status ShareValues(Session& session, const RunOptions& options) override;
   Status AwaitLastSave(Session& session, const RunOptions& options) override;
   void Leave(Session& session) override;
-  void Retire() override;
+  void Retire() override { workers_.Withdraw(); }
   void NoteEndOfData() override { data_ended_ = true; }
   bool ends() const override { return ends_; }
   std::string Describe() const override;
@@ -156,12 +135,7 @@ class ElasticGroup final : public TrainingGroup {
   void CheckOptions();
   void AddNodes();
   Output Reduce(Output value, Output key, int instance);
-  std::string Missing(const std::vector<int>& workers) const;
   int min_workers() const;
-  std::string PresenceName() const;
-  StatusOr<std::unique_ptr<SessionInterface>> NewShortSession(const std::string& task) const;
-  StatusOr<uint64_t> AskIncarnation(const std::string& task) const;
-  std::vector<std::optional<uint64_t>> AskIncarnations(const std::vector<int>& workers) const;
   StatusOr<Member> OwnMember(Session& session, bool has_values);
   StatusOr<std::vector<Member>> Gather(Session& session, const RunOptions& options, Member own);
   Status CheckGathered(const std::vector<Member>& members) const;
@@ -169,12 +143,12 @@ class ElasticGroup final : public TrainingGroup {
   Plan MakePlan(const std::vector<Member>& members);
   void AskForLostWorkers(const std::map<int, int64_t>& lost);
   Status RunWithMembers(Session& session, const Outputs& targets, const RunOptions& options);
-  void WatchNextMember(Session& session);
-  void FindWhetherNextMemberIsGone();
+  void EndCollectives(Session& session);
   Status Explain(const Status& why) const;
 
   Program& program_;
   const Options options_;
+  ElasticWorkers workers_;
 
   // Nodes:
   std::optional<Variable> size_, key_, regroup_flag_;  // local to each worker
@@ -205,11 +179,7 @@ class ElasticGroup final : public TrainingGroup {
   bool regroup_requested_ = false;
   std::atomic<bool> lost_worker_found_{false};
 
-  Presence presence_;
-  // The time since which this worker waits for other members; 0: it does not wait.
-  std::atomic<int64_t> waits_since_ns_{0};
-  std::atomic<int> gone_{-1};           // the member whose client is gone; -1: none is known
-  std::unique_ptr<Periodic> watching_;  // sets gone_, while the session's group exists
+  MemberWatch watch_;
   // Sets lost_worker_found_ while the chief trains without some workers.
   std::unique_ptr<Periodic> asking_;
 };

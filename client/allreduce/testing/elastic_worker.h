@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "client/collective_replicas.h"
-#include "client/elastic_group.h"
+#include "client/allreduce/collective_replicas.h"
+#include "client/allreduce/elastic_group.h"
 #include "client/optimizers.h"
 #include "client/session.h"
 #include "client/training.h"

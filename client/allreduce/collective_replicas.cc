@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/collective_replicas.h"
+#include "client/allreduce/collective_replicas.h"
 
 #include <map>
 #include <utility>

@@ -2,7 +2,7 @@
 //
 // Tests ElasticGroup with workers in threads of this process, each with its own program, session
 // and server. A worker is lost when its server stops.
-#include "client/elastic_group.h"
+#include "client/allreduce/elastic_group.h"
 
 #include <atomic>
 #include <cstring>
@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "client/collective_replicas.h"
+#include "client/allreduce/collective_replicas.h"
+#include "client/allreduce/testing/elastic_worker.h"
 #include "client/optimizers.h"
 #include "client/session.h"
-#include "client/testing/elastic_worker.h"
 #include "client/training.h"
 #include "core/base/testing/eventually.h"
 #include "core/checkpoint/checkpoint_state.h"

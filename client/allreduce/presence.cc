@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/presence.h"
+#include "client/allreduce/presence.h"
 
 #include <cmath>
 #include <optional>
@@ -29,10 +29,10 @@ struct Presence::Announcer {
   explicit Announcer(const Options& options) : options(options) {
     const auto device = graph.DeviceScope(CpuOf(options.task));
     const Output variable = AddVariable(graph, options.training);
-    announce = CallIn(graph, "AssignVariableOp", {variable, CallIn(graph, "Timestamp", {}, {})},
-                      {}, "announce");
-    withdraw = CallIn(graph, "DestroyResourceOp", {variable}, {{"ignore_lookup_error", true}},
-                      "withdraw");
+    announce = CallIn(graph, "AssignVariableOp", {variable, CallIn(graph, "Timestamp", {}, {})}, {},
+                      "announce");
+    withdraw =
+        CallIn(graph, "DestroyResourceOp", {variable}, {{"ignore_lookup_error", true}}, "withdraw");
   }
 
   Status Run(const Output& op) {
@@ -63,9 +63,8 @@ Status Presence::Announce() {
       MutexLock lock(mu_);
       withdrawn_ = false;
     }
-    thread_ = options_.scheduler->StartThread("announce a client", [this] {
-      AnnouncePeriodically();
-    });
+    thread_ =
+        options_.scheduler->StartThread("announce a client", [this] { AnnouncePeriodically(); });
   }
   const int64_t deadline_ns = options_.env->NowNanos() + Nanos(options_.announce_seconds);
   MutexLock lock(mu_);

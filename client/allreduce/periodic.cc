@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/periodic.h"
+#include "client/allreduce/periodic.h"
 
 #include <utility>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/elastic_group.h"
+#include "client/allreduce/elastic_group.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,11 +16,9 @@
 namespace penstock::client {
 namespace {
 
-// kLeaveSeconds: the timeout of Leave. kWatchSeconds: how often a worker that waits for the others
-// checks the next member. kRowValues: the number of values that each member sends in the
-// all-gather.
+// kLeaveSeconds: the timeout of Leave. kRowValues: the number of values that each member sends in
+// the all-gather.
 constexpr double kLeaveSeconds = 0.1;
-constexpr double kWatchSeconds = 1;
 constexpr int64_t kRowValues = 5;
 
 // Adds `text` to an FNV-1a hash. (std::hash may differ between workers.)
@@ -47,16 +44,11 @@ Status TryAgain(const Status& status) {
 ElasticGroup::ElasticGroup(Program& program, Options options)
     : program_(program),
       options_(std::move(options)),
-      presence_({.training = PresenceName(),
-                 .task = options_.worker >= 0 && options_.worker < std::ssize(options_.workers)
-                             ? options_.workers[options_.worker]
-                             : "",
-                 .lifetime_seconds = options_.present_seconds,
-                 .new_session =
-                     [this] { return NewShortSession(options_.workers[options_.worker]); },
-                 .announce_seconds = 4 * options_.ask_seconds,
-                 .env = options_.env,
-                 .scheduler = options_.scheduler}) {
+      workers_(options_),
+      watch_({.patience_seconds = options_.present_seconds,
+              .client_is_gone = [this](int worker) { return workers_.ClientIsGone(worker); },
+              .env = options_.env,
+              .scheduler = options_.scheduler}) {
   CheckOptions();
   if (program.status().ok()) AddNodes();
 }
@@ -96,7 +88,7 @@ Output ElasticGroup::Reduce(Output value, Output key, int instance) {
 }
 
 void ElasticGroup::AddNodes() {
-  const std::string task = options_.workers[options_.worker];
+  const std::string task = this->task();
   const auto device = program_.DeviceFunctionScope(OnDevice(task));
   const Variable global_step = program_.GlobalStep();
   const auto names = program_.NameScope("elastic");
@@ -161,98 +153,35 @@ int64_t ElasticGroup::BatchNumber(int64_t global_step) const {
 
 int ElasticGroup::min_workers() const {
   if (options_.min_workers > 0) return options_.min_workers;
-  return static_cast<int>(options_.workers.size()) / 2 + 1;
-}
-
-// Returns the names of all workers that are not in `workers`.
-std::string ElasticGroup::Missing(const std::vector<int>& workers) const {
-  std::vector<std::string> missing;
-  for (int w = 0; w < static_cast<int>(options_.workers.size()); ++w) {
-    if (!std::binary_search(workers.begin(), workers.end(), w)) {
-      missing.push_back(options_.workers[w]);
-    }
-  }
-  return absl::StrJoin(missing, ", ");
-}
-
-std::string ElasticGroup::PresenceName() const {
-  return StrCat("elastic_group_", options_.group_key);
-}
-
-StatusOr<std::unique_ptr<SessionInterface>> ElasticGroup::NewSession(
-    const SessionOptions& options) const {
-  return options_.new_session ? options_.new_session(options)
-                              : NewRemoteSession(options_.target, options, *options_.env);
-}
-
-// Makes a session with `task`, besides this worker's, of which no operation takes longer than
-// ask_seconds.
-StatusOr<std::unique_ptr<SessionInterface>> ElasticGroup::NewShortSession(
-    const std::string& task) const {
-  return NewSession(
-      {.operation_timeout_ms = Millis(options_.ask_seconds), .device_filters = {task}});
-}
-
-// Returns the incarnation of `task`. An error if it does not answer in time, or if its client is
-// not present.
-StatusOr<uint64_t> ElasticGroup::AskIncarnation(const std::string& task) const {
-  ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
-  ASSIGN_OR_RETURN(auto session, NewShortSession(task));
-  ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, session->ListDevices());
-  const auto device = std::find_if(devices.begin(), devices.end(), [&](const DeviceInfo& each) {
-    return name.Matches(each.name);
-  });
-  if (device == devices.end()) return NotFound(task, " has no devices");
-  ASSIGN_OR_RETURN(const bool present, Presence::IsPresent(std::move(session), PresenceName(), task,
-                                                           options_.present_seconds));
-  if (!present) return NotFound("the client of ", task, " is gone");
-  return device->incarnation;
-}
-
-// Asks all of `workers` at the same time. Returns the incarnations of those that answer and whose
-// client is present.
-std::vector<std::optional<uint64_t>> ElasticGroup::AskIncarnations(
-    const std::vector<int>& workers) const {
-  std::vector<std::optional<uint64_t>> answers(workers.size());
-  std::vector<std::unique_ptr<Thread>> threads;
-  for (size_t i = 0; i < workers.size(); ++i) {
-    threads.push_back(
-        options_.scheduler->StartThread("ask a worker", [this, i, &workers, &answers] {
-          const auto incarnation = AskIncarnation(options_.workers[workers[i]]);
-          if (incarnation.ok()) answers[i] = *incarnation;
-        }));
-  }
-  threads.clear();  // waits for them
-  return answers;
+  return workers_.size() / 2 + 1;
 }
 
 StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
   too_few_members_ = false;
   RETURN_IF_ERROR(program_.status());
-  const Status announced = presence_.Announce();
+  const Status announced = workers_.Announce();
   if (!announced.ok()) return TryAgain(announced);
   std::vector<int> asked;
   const int64_t now_ns = options_.env->NowNanos();
-  for (int w = 0; w < static_cast<int>(options_.workers.size()); ++w) {
+  for (int w = 0; w < workers_.size(); ++w) {
     const auto paused = paused_until_ns_.find(w);
     if (paused == paused_until_ns_.end() || paused->second <= now_ns) asked.push_back(w);
   }
-  const auto answers = AskIncarnations(asked);
+  const auto answers = workers_.AskIncarnations(asked);
   proposed_.clear();
   uint64_t hash = HashText(0xcbf29ce484222325u, StrCat("group ", options_.group_key));
   std::vector<std::string> tasks;
   for (size_t i = 0; i < asked.size(); ++i) {
     if (!answers[i].has_value()) continue;
     proposed_.push_back(asked[i]);
-    tasks.push_back(options_.workers[asked[i]]);
+    tasks.push_back(workers_.task(asked[i]));
     hash = HashText(hash, StrCat(tasks.back(), " ", *answers[i], "\n"));
   }
   const bool takes_part = std::binary_search(proposed_.begin(), proposed_.end(), options_.worker);
   too_few_members_ = takes_part && static_cast<int>(tasks.size()) < min_workers();
   if (too_few_members_ || !takes_part) {
-    return Unavailable(tasks.size(), " of ", options_.workers.size(),
-                       " workers take part, and it takes ", min_workers(),
-                       " to train; missing: ", Missing(proposed_));
+    return Unavailable(tasks.size(), " of ", workers_.size(), " workers take part, and it takes ",
+                       min_workers(), " to train; missing: ", workers_.Missing(proposed_));
   }
   // The key is even and not negative; the control group uses the key + 1.
   proposed_key_ = static_cast<int32_t>((hash >> 33) & 0x7ffffffe);
@@ -320,27 +249,29 @@ void ElasticGroup::PauseNewMembers() {
 StatusOr<TrainingGroup::Plan> ElasticGroup::Join(Session& session, const RunOptions& options,
                                                  bool has_values) {
   joined_ = regroup_ = false;
-  const auto size = static_cast<int32_t>(proposed_.size());
   ASSIGN_OR_RETURN(const Member own, OwnMember(session, has_values));
   RETURN_IF_ERROR(session.Execute(
-      set_group_, {{new_size_, Tensor::Scalar(size)}, {new_key_, Tensor::Scalar(proposed_key_)}}));
+      set_group_, {{new_size_, Tensor::Scalar(static_cast<int32_t>(proposed_.size()))},
+                   {new_key_, Tensor::Scalar(proposed_key_)}}));
   const auto members = Gather(session, options, own);
   if (absl::IsDeadlineExceeded(members.status())) PauseNewMembers();
   if (!members.ok()) return TryAgain(members.status());
   joined_ = true;
   RETURN_IF_ERROR(CheckGathered(*members));
-  gone_ = -1;
   const bool any_started = std::any_of(members->begin(), members->end(),
                                        [](const Member& member) { return member.started; });
   if (!any_started && proposed_.size() < options_.workers.size()) {
-    return Unavailable("a training starts with all workers; missing: ", Missing(proposed_));
+    return Unavailable("a training starts with all workers; missing: ",
+                       workers_.Missing(proposed_));
   }
   const Plan plan = MakePlan(*members);
   // If the worker whose data have ended is lost now, the training still ends.
   data_ended_ |= ends_;
-  watching_ = std::make_unique<Periodic>(
-      "watch a member", std::min(kWatchSeconds, options_.present_seconds),
-      [this, &session] { WatchNextMember(session); }, *options_.env, *options_.scheduler);
+  watch_.Stop();
+  if (size() > 1) {
+    const int next = members_[(rank_ + 1) % size()];
+    watch_.Start(next, [this, &session] { EndCollectives(session); });
+  }
   return plan;
 }
 
@@ -408,13 +339,19 @@ void ElasticGroup::Leave(Session& session) {
   // If all members have agreed to regroup, no member waits for this worker. If the session has not
   // joined, the collectives below would make it join.
   if (regroup_ || !std::exchange(joined_, false)) return;
+  EndCollectives(session);
+}
+
+// Ends this worker's collectives, and the group. Ignores the error: a MemberWatch calls again while
+// this worker waits.
+void ElasticGroup::EndCollectives(Session& session) {
   session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
 }
 
 std::string ElasticGroup::Describe() const {
-  std::string text = StrCat("trains with ", size(), " of ", options_.workers.size(),
-                            " workers; chief: ", options_.workers[members_[0]]);
-  const std::string missing = Missing(members_);
+  std::string text = StrCat("trains with ", size(), " of ", workers_.size(),
+                            " workers; chief: ", workers_.task(members_[0]));
+  const std::string missing = workers_.Missing(members_);
   if (!missing.empty()) StrAppend(&text, "; without ", missing);
   return text;
 }
@@ -425,7 +362,7 @@ Status ElasticGroup::SessionReady(Session& session, int64_t global_step) {
   lost_worker_found_ = false;
   if (!is_chief()) return OkStatus();
   std::map<int, int64_t> lost = paused_until_ns_;  // has no members (ShareValues)
-  for (int w = 0; w < static_cast<int>(options_.workers.size()); ++w) {
+  for (int w = 0; w < workers_.size(); ++w) {
     if (!std::binary_search(members_.begin(), members_.end(), w)) lost.try_emplace(w, 0);
   }
   if (lost.empty()) return OkStatus();
@@ -437,16 +374,13 @@ Status ElasticGroup::SessionReady(Session& session, int64_t global_step) {
 }
 
 void ElasticGroup::SessionEnds() {
-  watching_ = nullptr;
-  waits_since_ns_ = 0;
+  watch_.Stop();
   session_ = nullptr;
   asking_ = nullptr;
 }
 
-void ElasticGroup::Retire() { presence_.Withdraw(); }
-
 Status ElasticGroup::BeforeStep(int64_t global_step) {
-  waits_since_ns_ = options_.env->NowNanos();
+  watch_.BeginWait();
   if (!lost_worker_found_ || regroup_requested_) return OkStatus();
   regroup_requested_ = true;
   return session_->Execute(set_regroup_flag_);
@@ -457,7 +391,7 @@ void ElasticGroup::Fetched(std::vector<Tensor> values) {
 }
 
 Status ElasticGroup::AfterStep(const StepResult& result, bool* stop) {
-  waits_since_ns_ = 0;
+  watch_.EndWait();
   if (regroup_) {
     // The members may have paused workers at different times. Clearing the pauses makes all members
     // propose the same workers.
@@ -468,15 +402,15 @@ Status ElasticGroup::AfterStep(const StepResult& result, bool* stop) {
 }
 
 Status ElasticGroup::StepFailed(const Status& why) {
-  waits_since_ns_ = 0;
+  watch_.EndWait();
   return Explain(why);
 }
 
 // Returns Aborted if a step has failed because a member is gone, else `why`.
 Status ElasticGroup::Explain(const Status& why) const {
-  const int gone = gone_;
+  const int gone = watch_.gone();
   if (!why.ok() && gone >= 0) {
-    return Aborted("the client of ", options_.workers[gone], " is gone, although its task answers");
+    return Aborted("the client of ", workers_.task(gone), " is gone, although its task answers");
   }
   // The others treat a member that has closed its session as lost, for whatever reason it closed
   // it.
@@ -487,10 +421,10 @@ Status ElasticGroup::Explain(const Status& why) const {
 // Runs collectives in which all members take part.
 Status ElasticGroup::RunWithMembers(Session& session, const Outputs& targets,
                                     const RunOptions& options) {
-  waits_since_ns_ = options_.env->NowNanos();
+  watch_.BeginWait();
   const std::vector<TensorRef> names(targets.begin(), targets.end());
   const Status ran = session.Run({}, {}, names, options).status();
-  waits_since_ns_ = 0;
+  watch_.EndWait();
   return Explain(ran);
 }
 
@@ -498,36 +432,8 @@ Status ElasticGroup::AwaitLastSave(Session& session, const RunOptions& options) 
   const Status saved = RunWithMembers(session, {saved_}, options);
   if (!absl::IsDeadlineExceeded(saved)) return saved;
   return Annotate(saved, is_chief() ? "waiting for the other members after the last save"
-                                    : StrCat("waiting until ", options_.workers[members_[0]],
+                                    : StrCat("waiting until ", workers_.task(members_[0]),
                                              " (the chief) has saved the last checkpoint"));
-}
-
-// Ends a wait for the other members if the client of the next member is gone although its task
-// answers: nothing else would end that wait. Each member watches one, so a lost client is noticed
-// as long as any member is left.
-void ElasticGroup::WatchNextMember(Session& session) {
-  if (gone_ < 0) FindWhetherNextMemberIsGone();
-  if (gone_ < 0 || waits_since_ns_ == 0) return;
-  // Ignores the error: if this worker still waits at the next call, that call tries again.
-  session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
-}
-
-// Sets gone_ if this worker has waited for present_seconds, and the task of the next member answers
-// that its client is gone.
-void ElasticGroup::FindWhetherNextMemberIsGone() {
-  const int64_t since_ns = waits_since_ns_;
-  if (since_ns == 0 || size() < 2 ||
-      options_.env->NowNanos() - since_ns < Nanos(options_.present_seconds)) {
-    return;
-  }
-  const int next = members_[(rank_ + 1) % size()];
-  const std::string& task = options_.workers[next];
-  auto asking = NewShortSession(task);
-  if (!asking.ok()) return;
-  const auto present = Presence::IsPresent(*std::move(asking), PresenceName(), task,
-                                           options_.present_seconds);
-  // If the task does not answer, the transport ends the wait.
-  if (present.ok() && !*present) gone_ = next;
 }
 
 // Sets lost_worker_found_ if one of the lost workers answers and has a client. `lost`: by worker,
@@ -539,7 +445,7 @@ void ElasticGroup::AskForLostWorkers(const std::map<int, int64_t>& lost) {
   for (const auto& [worker, paused_until_ns] : lost) {
     if (paused_until_ns <= options_.env->NowNanos()) asked.push_back(worker);
   }
-  for (const auto& answer : AskIncarnations(asked)) {
+  for (const auto& answer : workers_.AskIncarnations(asked)) {
     if (answer.has_value()) lost_worker_found_ = true;
   }
 }

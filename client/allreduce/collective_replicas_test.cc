@@ -2,7 +2,7 @@
 //
 // Tests CollectiveReplicas with workers in threads of this process, each with its own program,
 // session and master.
-#include "client/collective_replicas.h"
+#include "client/allreduce/collective_replicas.h"
 
 #include <atomic>
 #include <cmath>
