@@ -90,12 +90,11 @@ Status ParallelCalls::Save(const IteratorContext& ctx, StateWriter* writer) {
   return OkStatus();
 }
 
-Status ParallelCalls::Restore(StateReader* reader) {
+Status ParallelCalls::Restore(const ElementSpec& spec, StateReader* reader) {
   ASSIGN_OR_RETURN(const int64_t count, reader->Int(0, kParallelMax));
   for (int64_t i = 0; i < count; ++i) {
     auto call = std::make_shared<Call>();
-    RETURN_IF_ERROR(reader->Error(&call->status));
-    ASSIGN_OR_RETURN(call->results, reader->Values());
+    RETURN_IF_ERROR(reader->Result(spec, &call->status, &call->results));
     call->ended = true;
     calls_.push_back(std::move(call));
   }

@@ -35,7 +35,8 @@ class ParallelCalls {
 
   // Waits for all calls, and writes their results.
   Status Save(const IteratorContext& ctx, StateWriter* writer);
-  Status Restore(StateReader* reader);
+  // `spec`: that of the results.
+  Status Restore(const ElementSpec& spec, StateReader* reader);
 
  private:
   struct Call {
