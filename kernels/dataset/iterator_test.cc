@@ -14,6 +14,7 @@
 #include "kernels/dataset/cancellable_wait.h"
 #include "kernels/dataset/dataset.h"
 #include "kernels/dataset/iterator_resource.h"
+#include "kernels/dataset/serialized_iterator.h"
 #include "kernels/dataset/testing/iterate.h"
 #include "proto/tensorflow/graph.pb.h"
 
@@ -378,6 +379,17 @@ TEST(Iterator, AFunctionMayReturnFewerTensorsThanDeclared) {
           .Run1());
   Place place;
   EXPECT_THAT(Next(place, *NewIterator(place, Window(map, 2, 1))), HasSubstr("1 components"));
+}
+
+TEST(SerializedIterator, IsRefusedIfTensorFlowHasSavedIt) {
+  const char* const theirs = SerializedIterator::kTensorFlowTypeName;
+  for (const auto& found : {DecodeVariant(theirs, "the keys of its tensors", {Int(1)}),
+                            DecodeVariant("tensorflow.data.CompressedElement", "", {})}) {
+    EXPECT_THAT(std::string(found.status().message()), HasSubstr("TensorFlow has saved"));
+  }
+  // The form of older checkpoints.
+  EXPECT_TRUE(DecodeVariant(theirs, "", {Int(1)}).ok());
+  EXPECT_TRUE(DecodeVariant(SerializedIterator::kTypeName, "", {Int(1)}).ok());
 }
 
 // Calls an IteratorResource and waits for each operation to end.
