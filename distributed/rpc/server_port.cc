@@ -23,8 +23,8 @@ namespace {
 
 // One thread suffices, because it only hands work to other threads. A second thread would be woken
 // by each event that comes while the first one is busy. With three threads, a transfer of 64 MB had
-// only 0.55 to 0.75 times the rate that it has with one. For the same reason the server registers no
-// service with gRPC's callback interface, for which gRPC starts two polling threads of its own.
+// only 0.55 to 0.75 times the rate that it has with one. For the same reason the server has no
+// service of gRPC's callback interface, for which gRPC starts two polling threads of its own.
 constexpr int kPollingThreads = 1;
 
 // Makes settings of gRPC that apply to the whole process.
