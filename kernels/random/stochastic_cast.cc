@@ -101,7 +101,8 @@ class StochasticCastKernel final : public Kernel {
     }));
     Philox stream = start;
     stream.Skip(static_cast<uint64_t>(groups));
-    RoundOneByOne(in + groups * kGroup, count % kGroup, stream, out + groups * kGroup);
+    const int64_t done = groups * kGroup;
+    RoundOneByOne(in + done, count - done, stream, out + done);
     return OkStatus();
   }
 };
