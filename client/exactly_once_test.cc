@@ -164,7 +164,7 @@ TEST_F(ExactlyOnceTest, InitialisationWaitsForTheStepOfAnotherWorker) {
                     {.target = cluster.target(), .max_steps = 1, .stop_on_signals = false});
   RunIterators input({}, {}, &once_);
   loop.AddHook(&input);
-  const auto session = Session::New(program_, cluster.target());
+  const auto session = Session::New(program_, cluster.target(), {.operation_timeout_ms = 60'000});
   ASSERT_TRUE(session.ok()) << session.status();
   std::thread other([&] { EXPECT_EQ((*session)->Execute(holds), OkStatus()); });
   EXPECT_EQ((*session)->Execute(await_lock), OkStatus());

@@ -32,8 +32,8 @@ class MemberWatch {
   };
   explicit MemberWatch(Options options) : options_(std::move(options)) {}
 
-  // Begins to watch worker `next`. `leave` ends the collectives in which
-  // this worker waits. It is called again if the wait goes on.
+  // Begins to watch worker `next`. `leave` ends the collectives in which this worker waits; it is
+  // called again if the wait goes on.
   void Start(int next, std::function<void()> leave);
   // Ends the watch; from then on gone() is -1. Waits for a call under way.
   void Stop();

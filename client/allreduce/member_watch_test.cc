@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/allreduce/member_watch.h"
 
-#include <gtest/gtest.h>
+#include <functional>
 
 #include "core/base/sim/sim_env.h"
 #include "core/base/sim/sim_scheduler.h"
+#include "gtest/gtest.h"
 
 namespace penstock::client {
 namespace {

@@ -2,6 +2,7 @@
 //
 // CompositeTensorVariantFromComponents, CompositeTensorVariantToComponents: a composite tensor of
 // TensorFlow's Python client (ragged, sparse, an extension type) as one variant, and back.
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

@@ -3,6 +3,7 @@
 // SobolSample: points of a Sobol sequence, which fills the unit cube evenly.
 //
 // S. Joe, F. Y. Kuo: Notes on generating Sobol sequences (2008).
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>

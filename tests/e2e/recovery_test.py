@@ -56,7 +56,8 @@ class RecoveryTest(ClusterTest):
     def test_busy_cores_lose_no_task(self):
         run = self.start("--model=mlp", "--steps=1000000", "--save_every_steps=100", ps=2,
                          workers=2)
-        _, line = run.wait_for(r"step +[1-9]")
+        run.wait_for(STEP)
+        _, line = run.wait_for(r"^\[worker/1\] .*step +[1-9]")  # may wait for the chief before
         for _ in range(2 * os.cpu_count()):
             busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
             self.addCleanup(busy.wait)

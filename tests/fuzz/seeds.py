@@ -236,7 +236,7 @@ def datasets():
         lambda x: tf.data.Dataset.range(x % 3), 2, 2, num_parallel_calls=2)
     yield "flat_map_window", endless.window(3, 2, 2).flat_map(lambda d: d.batch(3))
     yield "padded_batch", endless.map(lambda x: tf.fill([x % 4], x)).padded_batch(2)
-    yield "filter_cache", endless.filter(lambda x: x % 3 == 0).take(4).cache().repeat()
+    yield "filter", endless.filter(lambda x: x % 3 == 0).take(4).repeat()
     yield "scan_unbatch", endless.batch(2).unbatch().scan(
         tf.constant(0, tf.int64), lambda s, x: (s + x, s))
     yield "zip_concatenate", tf.data.Dataset.zip((endless, pairs)).concatenate(
