@@ -36,6 +36,13 @@ WorkerShare CheckedShare(Program& program, const WorkerShare& share, SourceLine 
   return {};
 }
 
+// Returns the value that the variable's initialiser assigns.
+Output InitialValue(Program& program, const Variable& variable) {
+  if (!variable.initializer().valid()) return variable.initializer();
+  const Endpoint& value = program.NodeOf(variable.initializer())->input(1);
+  return program.OutputOf(value.node, value.index);
+}
+
 Status CheckDevice(const Variable& variable) {
   const StatusOr<DeviceName> device = DeviceName::Parse(variable.device());
   if (!device.ok() || !device->type) return OkStatus();
@@ -208,6 +215,42 @@ void ExactlyOnce::AddBegin() {
   for (const Output& there : counts_before) all = Minimum(all, there);
   counts_before.insert(counts_before.begin(), all);
   begin_ = position_->Assign(Pack(counts_before));
+}
+
+Output ExactlyOnce::Initialize(const std::vector<Variable>& variables, SourceLine line) const {
+  const CallerLine source(program_, line);
+  const auto unordered = program_.ClearControlDependencies();
+  std::map<std::string, std::vector<Variable>> by_host;
+  for (const Variable& variable : variables) by_host[HostOf(variable.device())].push_back(variable);
+  const std::map<std::string, Outputs> mutexes = MutexesByHost(program_, mutexes_);
+  Outputs initialized;
+  for (const auto& [host, own] : by_host) {
+    const auto found = mutexes.find(host);
+    initialized.push_back(found == mutexes.end() ? program_.Initialize(own)
+                                                 : InitializeLocked(own, found->second));
+  }
+  return program_.Group(initialized, "init");
+}
+
+// Adds the ops that initialise the variables of one task. The initial values are there before the
+// mutexes are locked, as in ApplyOnTask.
+Output ExactlyOnce::InitializeLocked(const std::vector<Variable>& variables,
+                                     const Outputs& mutexes) const {
+  Outputs values;
+  for (const Variable& variable : variables) {
+    const auto device_scope = program_.ColocateWith(variable.handle());
+    values.push_back(Call("Identity", {InitialValue(program_, variable)}));
+  }
+  const Outputs locks = Lock(program_, mutexes, values);
+  Outputs assigned;
+  {
+    const auto locked = program_.ControlDependencies({Commit(program_, locks[0], locks)});
+    for (size_t i = 0; i < variables.size(); ++i) {
+      const SourceLine line = variables[i].source_line();
+      assigned.push_back(variables[i].Assign({values[i], line.file, line.line}));
+    }
+  }
+  return Unlock(program_, locks, assigned);
 }
 
 StatusOr<int64_t> ExactlyOnce::Begin(Session& session) const {

@@ -18,8 +18,8 @@
 // A step computes its gradients concurrently with other workers' steps. When all gradients for one
 // server's variables have arrived there, the step applies them and counts the batch. Both happen in
 // one commit, which no cancellation interrupts; meanwhile the step holds its worker's mutex on that
-// server. The loop saves and restores the variables of a server with the mutexes of all workers
-// held. So variables and counts of a server always belong together.
+// server. The loop initialises, saves and restores the variables of a server with the mutexes of
+// all workers held. So variables and counts of a server always belong together.
 //
 // A step changes nothing, not even the global step, on a server that has already applied its batch.
 // That happens if an earlier incarnation of the worker was killed before it reached the other
@@ -68,6 +68,12 @@ class ExactlyOnce {
   Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients,
                SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
+  // Returns an op that gives `variables` their initial values, in place of Program::Initialize. On
+  // each task, it assigns them with the mutexes of all workers held, because steps of other workers
+  // may still run there. Call it after Apply.
+  Output Initialize(const std::vector<Variable>& variables,
+                    SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
+
   // Returns how many batches of this worker have been applied on all servers. The steps of the
   // session continue with the next batch. Call it before the first step of a session.
   // FailedPrecondition if Apply was not called.
@@ -90,6 +96,7 @@ class ExactlyOnce {
   Decision DecideBatch(int index, Output position, const Outputs& lock);
   Output BatchesTaken(const Variable& taken) const;
   void AddBegin();
+  Output InitializeLocked(const std::vector<Variable>& variables, const Outputs& mutexes) const;
 
   Program& program_;
   const WorkerShare share_;

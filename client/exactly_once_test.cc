@@ -7,7 +7,9 @@
 
 #include "absl/strings/match.h"
 #include "client/device_setter.h"
+#include "client/mutex.h"
 #include "client/optimizers.h"
+#include "client/run_iterators.h"
 #include "client/run_queue_runners.h"
 #include "client/saver.h"
 #include "client/training.h"
@@ -120,6 +122,63 @@ TEST_F(ExactlyOnceTest, CheckpointsAreOfMomentsBetweenSteps) {
     EXPECT_EQ(Values(), StrCat("float[3] ", n, " 0 ", 2 * n, "; float[] ", n, "; int64[2] 0 ", n,
                                "; int64[] ", n, "; "));
   }
+}
+
+// A step that runs Pass waits until a step runs Open.
+class Gate {
+ public:
+  explicit Gate(Program& program)
+      : program_(program),
+        queue_(CallIn(program, "FIFOQueueV2", {},
+                      {{"component_types", std::vector<DType>{DType::kBool}}})) {}
+  Output Open() const {
+    return Call("QueueEnqueueV2", {queue_, Outputs{Constant(program_, Tensor::Scalar(true))}});
+  }
+  Output Pass() const {
+    return CallIn(program_, "QueueDequeueV2", {queue_},
+                  {{"component_types", std::vector<DType>{DType::kBool}}});
+  }
+
+ private:
+  Program& program_;
+  const Output queue_;
+};
+
+// A chief that begins the training again, because there is no checkpoint, must not initialise
+// variables amid a step of another worker.
+TEST_F(ExactlyOnceTest, InitialisationWaitsForTheStepOfAnotherWorker) {
+  const Gate locked(program_), released(program_);
+  const Outputs locks = Lock(program_, {once_.mutexes()[0]}, {});
+  Output passed;
+  {
+    const auto behind = program_.ControlDependencies(locks);
+    const auto opened = program_.ControlDependencies({locked.Open()});
+    passed = released.Pass();
+  }
+  const Output holds = Unlock(program_, locks, {passed});
+  const Output await_lock = locked.Pass(), release = released.Open();
+  const Output initialized = program_.AreInitialized({seen_, total_, *taken_});
+
+  TestCluster cluster({{"worker", 1}});
+  TrainingLoop loop(program_, {.train = train_, .once = &once_},
+                    {.target = cluster.target(), .max_steps = 1, .stop_on_signals = false});
+  RunIterators input({}, {}, &once_);
+  loop.AddHook(&input);
+  const auto session = Session::New(program_, cluster.target());
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::thread other([&] { EXPECT_EQ((*session)->Execute(holds), OkStatus()); });
+  EXPECT_EQ((*session)->Execute(await_lock), OkStatus());
+  std::thread trains([&] { EXPECT_EQ(loop.Run(), OkStatus()); });
+  Env::Real().SleepForNanos(300'000'000);
+  const auto early = (*session)->Run({initialized});
+  EXPECT_EQ(early.ok() ? early->front().ToString() : early.status().ToString(),
+            "bool[3] false false false");
+  EXPECT_EQ((*session)->Execute(release), OkStatus());
+  other.join();
+  trains.join();
+  const auto late = loop.session().Run({seen_, total_, *taken_});
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_EQ((*late)[2].ToString(), "int64[2] 0 1");
 }
 
 TEST_F(ExactlyOnceTest, ConcurrentStepsAreRefused) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/mutex.h"
 
+#include "client/device_setter.h"
 #include "client/ops/line_scope.h"
 #include "core/op/private_attrs.h"
 
@@ -11,6 +12,15 @@ Output NewMutex(Program& program, const std::string& name, Output beside, Source
   const auto unordered = program.ClearControlDependencies();
   const auto device_scope = program.ColocateWith(beside);
   return CallIn(program, "MutexV2", {}, {{"shared_name", name}}, name);
+}
+
+std::map<std::string, Outputs> MutexesByHost(const Program& program, const Outputs& mutexes) {
+  std::map<std::string, Outputs> by_host;
+  for (const Output& mutex : mutexes) {
+    if (!mutex.valid()) continue;
+    by_host[HostOf(program.NodeOf(mutex)->requested_device())].push_back(mutex);
+  }
+  return by_host;
 }
 
 Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready, SourceLine line) {

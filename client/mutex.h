@@ -14,6 +14,9 @@
 // of the call.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "client/program.h"
 
 namespace penstock::client {
@@ -22,6 +25,9 @@ namespace penstock::client {
 // it.
 Output NewMutex(Program& program, const std::string& name, Output beside,
                 SourceLine line = {__builtin_FILE(), __builtin_LINE()});
+// Returns the mutexes by their hosts (HostOf), in the given order. Omits mutexes that are not
+// valid, because then the program has an error.
+std::map<std::string, Outputs> MutexesByHost(const Program& program, const Outputs& mutexes);
 // Adds an op that waits until all of `ready` have run, and then locks the mutexes one after the
 // other. Returns one lock per mutex. REQUIRES: all callers lock several mutexes in the same order.
 Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready,

@@ -57,7 +57,6 @@ class NodeAdder {
   Shards Divide(const std::vector<Variable>& variables, std::vector<SavedTable> tables);
   void DivideIterators(Shards* by_host);
   void NoteInterleaved(const Variable& variable);
-  std::map<std::string, Outputs> MutexesByHost();
   Output FailIfNotFinite(Output value, const std::string& owner);
   void CheckValues(const SaverShard& shard, Outputs& values);
   SaverShard AddShard(SaverShard shard, int index, int count);
@@ -132,15 +131,6 @@ void NodeAdder::DivideIterators(Shards* by_host) {
   }
 }
 
-std::map<std::string, Outputs> NodeAdder::MutexesByHost() {
-  std::map<std::string, Outputs> mutexes;
-  for (const Output& mutex : options_.mutexes) {
-    if (!mutex.valid()) continue;  // the program has an error
-    mutexes[HostOf(program_.NodeOf(mutex)->requested_device())].push_back(mutex);
-  }
-  return mutexes;
-}
-
 // Adds the op that merges the files of all shards into one checkpoint.
 Output NodeAdder::AddMerge(const std::vector<SaverShard>& shards, const Outputs& saved) {
   Outputs files;
@@ -187,7 +177,7 @@ SaverNodes NodeAdder::Add(std::vector<Variable> variables) && {
     program_.Fail(InvalidArgument("saver: the program has no variables to save"));
     return std::move(nodes_);
   }
-  std::map<std::string, Outputs> mutexes = MutexesByHost();
+  std::map<std::string, Outputs> mutexes = MutexesByHost(program_, options_.mutexes);
   std::vector<SaverShard> shards;
   for (auto& [host, own] : by_host) {
     const auto on = program_.DeviceScope(host);

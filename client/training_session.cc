@@ -34,7 +34,9 @@ std::string SummarizeNames(std::vector<std::string> names) {
 TrainingSession::Nodes TrainingSession::AddNodes(const TrainingContext& context) {
   Program& program = context.program;
   Nodes nodes;
-  nodes.initialize = program.Initialize(context.shared);
+  const ExactlyOnce* const once = context.step.once;
+  nodes.initialize =
+      once != nullptr ? once->Initialize(context.shared) : program.Initialize(context.shared);
   nodes.initialize_locals = program.Initialize(program.locals(), "init_locals");
   nodes.are_initialized = program.AreInitialized(context.shared);
   return nodes;

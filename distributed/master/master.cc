@@ -330,6 +330,10 @@ void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected
   for (const std::string& handle : idle) {
     (void)CloseSession(handle, "its client has had no connection for too long");
   }
+  for (const auto& session : sessions()) {
+    if (session->client().empty()) continue;
+    session->EndUnusedPartialRuns(TimeoutNanos(options_.idle_timeout_ms));
+  }
 }
 
 void Master::Stop() {

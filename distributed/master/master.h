@@ -42,8 +42,8 @@ class Master {
     HealthOptions health;
     // How long a new session waits for the tasks it needs.
     int64_t create_timeout_ms = 60'000;
-    // A session whose client has been gone for this long is closed: see CloseIdleSessions. 0:
-    // never.
+    // A session whose client has been gone for this long is closed, and a partial run that was not
+    // used for this long is ended: see CloseIdleSessions. 0: never.
     int64_t idle_timeout_ms = 0;
   };
   using AddNodes = absl::FunctionRef<Status(Graph*)>;
@@ -84,7 +84,8 @@ class Master {
   bool closes_idle_sessions() const { return options_.idle_timeout_ms > 0; }
   // Closes each session that has been unused for idle_timeout_ms: it ran no step, and no call of
   // this function found a connection of its client. `connected`: the addresses of clients that
-  // have a connection.
+  // have a connection. Also ends the partial runs of other processes' clients that have been
+  // unused for as long, even if the client is connected: it may never have read the handle.
   void CloseIdleSessions(const absl::flat_hash_set<std::string>& connected);
   // Returns whether sessions have been closed since the last call.
   bool ClosedSinceLastCall() { return closed_.exchange(false); }

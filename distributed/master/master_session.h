@@ -91,8 +91,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status ReleaseCallable(int64_t callable);
 
   // Sets up a partial run (partial_run.h) and returns its handle. A partial run that is never
-  // finished ends with the session, or at the session's time limit. `hold`: an object that is kept
-  // alive until the step has ended.
+  // finished ends with the session, at the session's time limit, or by EndUnusedPartialRuns.
+  // `hold`: an object that is kept alive until the step has ended.
   StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec);
   using SetUp = absl::AnyInvocable<void(StatusOr<std::string>) &&>;
   void SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
@@ -103,6 +103,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void RunPartialAsync(const std::string& handle, AsyncRun* run, Done done);
   // Ends a partial run with `why`, without waiting, because its client does not have the handle.
   void EndPartialRun(const std::string& handle, const Status& why);
+  // Ends the partial runs for which no instalment has run for `unused_ns` (PartialRuns::EndUnused).
+  void EndUnusedPartialRuns(int64_t unused_ns) { partial_runs_->EndUnused(unused_ns); }
 
   std::vector<DeviceInfo> devices() const;
 

@@ -79,8 +79,8 @@ Status PartialRuns::Add(const std::string& handle, std::shared_ptr<PartialRun> r
   if (runs_.size() >= kRunsMax) {
     // Removes runs that have failed, for example at their deadline, and were not used since.
     std::erase_if(runs_, [&](auto& entry) {
-      if (!entry.second->finished()) return false;
-      ended.push_back(std::move(entry.second));
+      if (!entry.second.run->finished()) return false;
+      ended.push_back(std::move(entry.second.run));
       return true;
     });
   }
@@ -88,11 +88,12 @@ Status PartialRuns::Add(const std::string& handle, std::shared_ptr<PartialRun> r
     return ResourceExhausted("session ", options_.session, " has ", kRunsMax,
                              " partial runs that were not finished");
   }
-  runs_.emplace(handle, std::move(run));
+  runs_.emplace(handle, Entry{.run = std::move(run), .used_ns = NowNanos()});
   return OkStatus();
 }
 
-StatusOr<std::shared_ptr<PartialRun>> PartialRuns::Find(const std::string& handle) const {
+// Returns the partial run, and counts an instalment that EndInstalment must end.
+StatusOr<std::shared_ptr<PartialRun>> PartialRuns::BeginInstalment(const std::string& handle) {
   RETURN_IF_ERROR(options_.steps->CheckOpen());
   MutexLock lock(mu_);
   const auto found = runs_.find(handle);
@@ -100,16 +101,30 @@ StatusOr<std::shared_ptr<PartialRun>> PartialRuns::Find(const std::string& handl
     return InvalidArgument("Must run PartialRunSetup before performing partial runs: '", handle,
                            "' is no partial run, or one that has ended");
   }
-  return found->second;
+  ++found->second.instalments;
+  found->second.used_ns = NowNanos();
+  return found->second.run;
+}
+
+// Forgets the partial run if `run`, to which the handle belongs, is finished.
+void PartialRuns::EndInstalment(const std::string& handle, const PartialRun& run) {
+  std::shared_ptr<PartialRun> forgotten;  // destroyed after the lock is released
+  const bool finished = run.finished();
+  MutexLock lock(mu_);
+  const auto found = runs_.find(handle);
+  if (found == runs_.end()) return;
+  --found->second.instalments;
+  found->second.used_ns = NowNanos();
+  if (!finished) return;
+  forgotten = std::move(found->second.run);
+  runs_.erase(found);
 }
 
 std::shared_ptr<PartialRun> PartialRuns::Take(const std::string& handle) {
   MutexLock lock(mu_);
   auto taken = runs_.extract(handle);
-  return taken.empty() ? nullptr : std::move(taken.mapped());
+  return taken.empty() ? nullptr : std::move(taken.mapped().run);
 }
-
-void PartialRuns::Forget(const std::string& handle) { Take(handle); }
 
 void PartialRuns::End(const std::string& handle, const Status& why) {
   std::shared_ptr<PartialRun> run = Take(handle);
@@ -119,8 +134,38 @@ void PartialRuns::End(const std::string& handle, const Status& why) {
       [run = std::move(run), why] { run->Cancel(why, Done([](const Status&) {})); });
 }
 
+void PartialRuns::EndUnused(int64_t unused_ns) {
+  std::vector<std::shared_ptr<PartialRun>> forgotten;  // destroyed after the lock is released
+  std::vector<std::pair<std::string, std::shared_ptr<PartialRun>>> unused;
+  {
+    MutexLock lock(mu_);
+    const int64_t now = NowNanos();
+    for (auto it = runs_.begin(); it != runs_.end();) {
+      auto& [handle, entry] = *it;
+      const bool is_unused = entry.instalments == 0 && now - entry.used_ns > unused_ns;
+      if (is_unused && entry.run->finished()) {
+        forgotten.push_back(std::move(entry.run));
+        it = runs_.erase(it);
+        continue;
+      }
+      if (is_unused) {
+        entry.used_ns = now;
+        unused.emplace_back(handle, entry.run);
+      }
+      ++it;
+    }
+  }
+  for (auto& [handle, run] : unused) {
+    const Status why = DeadlineExceeded("partial run ", handle, " of session ", options_.session,
+                                        " was not used for ", unused_ns / 1'000'000'000, " s");
+    // On the pool, as in InstalmentGuard.
+    options_.services.threads->Schedule(
+        [run = std::move(run), why] { run->Cancel(why, Done([](const Status&) {})); });
+  }
+}
+
 void PartialRuns::Clear() {
-  std::map<std::string, std::shared_ptr<PartialRun>> cleared;  // destroyed after the lock
+  std::map<std::string, Entry> cleared;  // destroyed after the lock
   MutexLock lock(mu_);
   cleared.swap(runs_);
 }
@@ -128,17 +173,17 @@ void PartialRuns::Clear() {
 void PartialRuns::Run(const std::string& handle, const RunOptions& options, const Feeds& feeds,
                       const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
                       Done done) {
-  const auto found = Find(handle);
-  if (!found.ok()) return std::move(done)(found.status());
   if (options.trace || options.partition_graphs) {
     return std::move(done)(Unimplemented("a partial run has neither a trace nor partition graphs"));
   }
+  const auto found = BeginInstalment(handle);
+  if (!found.ok()) return std::move(done)(found.status());
   const std::shared_ptr<PartialRun> run = *found;
   if (options.cancellation != nullptr && options.cancellation->cancelled()) {
     const Status why = options.cancellation->status();
     return run->Cancel(why, Done([self = shared_from_this(), run, handle, outputs, why,
                                   done = std::move(done)](Status status) mutable {
-                         self->Forget(handle);
+                         self->Take(handle);
                          outputs->clear();
                          // The step may have succeeded before it was cancelled.
                          std::move(done)(status.ok() ? why : std::move(status));
@@ -149,7 +194,7 @@ void PartialRuns::Run(const std::string& handle, const RunOptions& options, cons
            Done([self = shared_from_this(), run, handle, outputs, guard = std::move(guard),
                  done = std::move(done)](Status status) mutable {
              guard = nullptr;
-             if (run->finished()) self->Forget(handle);
+             self->EndInstalment(handle, *run);
              if (!status.ok()) outputs->clear();
              std::move(done)(std::move(status));
            }));

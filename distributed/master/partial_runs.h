@@ -51,20 +51,30 @@ class PartialRuns : public std::enable_shared_from_this<PartialRuns> {
   // Ends a partial run, whose client is gone, with `why`, and forgets it. Does not block. Does
   // nothing if there is no such run.
   void End(const std::string& handle, const Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends each partial run for which no instalment has run for `unused_ns`, with DeadlineExceeded:
+  // its client may never have read the handle. The next instalment gets the error; if none comes
+  // within `unused_ns` again, the partial run is forgotten. Does not block.
+  void EndUnused(int64_t unused_ns) ABSL_LOCKS_EXCLUDED(mu_);
   // Forgets all partial runs. Does not end them.
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct Entry {
+    std::shared_ptr<PartialRun> run;
+    int64_t used_ns = 0;  // when the run was set up, or an instalment last began or ended
+    int instalments = 0;  // the number of those that run
+  };
   Status Add(const std::string& handle, std::shared_ptr<PartialRun> run) ABSL_LOCKS_EXCLUDED(mu_);
-  StatusOr<std::shared_ptr<PartialRun>> Find(const std::string& handle) const
+  StatusOr<std::shared_ptr<PartialRun>> BeginInstalment(const std::string& handle)
       ABSL_LOCKS_EXCLUDED(mu_);
+  void EndInstalment(const std::string& handle, const PartialRun& run) ABSL_LOCKS_EXCLUDED(mu_);
   // Removes the partial run and returns it; null if there is none.
   std::shared_ptr<PartialRun> Take(const std::string& handle) ABSL_LOCKS_EXCLUDED(mu_);
-  void Forget(const std::string& handle) ABSL_LOCKS_EXCLUDED(mu_);
+  int64_t NowNanos() const { return options_.services.env->NowNanos(); }
 
   const Options options_;
-  mutable Mutex mu_;
-  std::map<std::string, std::shared_ptr<PartialRun>> runs_ ABSL_GUARDED_BY(mu_);  // by handle
+  Mutex mu_;
+  std::map<std::string, Entry> runs_ ABSL_GUARDED_BY(mu_);  // by handle
 };
 
 }  // namespace penstock

@@ -11,6 +11,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+constexpr int64_t kSecond = 1'000'000'000;
+
 // Each partial run feeds "a" and "b", and has one part, which is not in the master's task; the test
 // ends this part.
 class PartialRunsTest : public SimTest {
@@ -183,6 +185,55 @@ TEST_F(PartialRunsTest, TheOneOfAClientThatIsGoneIsEndedAndForgotten) {
     End(Cancelled("aborted"));
     EXPECT_EQ(hold.use_count(), 1);
     EXPECT_TRUE(steps_->running().empty());
+  });
+}
+
+TEST_F(PartialRunsTest, OneThatIsUnusedForTooLongIsEnded) {
+  WithRuns([&] {
+    const std::string used = Begin(), unused = Begin();
+    const std::string why = StrCat("partial run ", unused, " of session s was not used for 1 s");
+    Pass(900);
+    Feed(used, {"a"});
+    runs_->EndUnused(kSecond);
+    Pass(200);
+    EXPECT_TRUE(ps_->log.empty());
+    runs_->EndUnused(kSecond);
+    Pass(1);
+    EXPECT_THAT(ps_->log, ElementsAre(HasSubstr(why)));
+    End(Cancelled("aborted"));
+    EXPECT_EQ(steps_->running().size(), 1u);
+    Feed(unused, {"a"});
+    EXPECT_EQ(ended_, DeadlineExceeded(why));
+    Feed(unused, {"a"});
+    EXPECT_EQ(ended_, Unknown(unused));
+    ps_->EndStep(ps_->run_calls.front().args.step_id, OkStatus());
+  });
+}
+
+TEST_F(PartialRunsTest, OneThatWasEndedIsForgottenIfItStaysUnused) {
+  WithRuns([&] {
+    const std::string handle = Begin();
+    for (const int passes : {1, 2}) {
+      Pass(1100);
+      runs_->EndUnused(kSecond);
+      Pass(1);
+      if (passes == 1) End(Cancelled("aborted"));
+    }
+    Feed(handle, {"a"});
+    EXPECT_EQ(ended_, Unknown(handle));
+  });
+}
+
+TEST_F(PartialRunsTest, AnInstalmentThatWaitsIsAUse) {
+  WithRuns([&] {
+    const std::string handle = Begin();
+    Feed(handle, {"a", "b"});
+    Pass(5000);
+    runs_->EndUnused(kSecond);
+    Pass(1);
+    EXPECT_TRUE(ps_->log.empty());
+    End(OkStatus());
+    EXPECT_EQ(ended_, OkStatus());
   });
 }
 

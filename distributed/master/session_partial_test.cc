@@ -114,6 +114,26 @@ TEST_F(SessionPartialTest, PartialRunsEndWithTheSession) {
   });
 }
 
+// The client is connected, but the answer with the handle was never read.
+TEST_F(SessionPartialTest, OneThatIsNeverUsedEndsAfterAnHour) {
+  Serving([&] {
+    const Session session = NewSession("ipv4:10.0.0.1:1"), here = NewSession("");
+    const std::string handle = Begin(session);
+    Begin(here);
+    const auto after = [&](int64_t ms) {
+      Pass(ms);
+      master_->CloseIdleSessions({"ipv4:10.0.0.1:1"});
+      Pass(1);
+    };
+    after(kHourMs - 10);
+    EXPECT_EQ(running_steps(), 2);
+    after(20);
+    EXPECT_EQ(running_steps(), 1) << "the one of the client in this process";
+    EXPECT_EQ(Feed(session, handle, "", 1).code(), StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(Feed(session, handle, "", 1), Unknown(handle));
+  });
+}
+
 TEST_F(SessionPartialTest, TooManyAreRefused) {
   Serving([&] {
     const Session session = NewSession("");

@@ -42,6 +42,9 @@ def parse_flags():
     parser.add_argument("--faults", default=",".join(FAULTS),
                         help="some of %(default)s. cut needs root: tasks then get network "
                              "namespaces of their own")
+    parser.add_argument("--seconds", type=float, default=None,
+                        help="how long each freeze or cut lasts; default: 0.3, 1.5 or 14, at "
+                             "random. The chief has to name a task that is away for 12 or more")
     parser.add_argument("--ps", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--sync", action="store_true", help="workers take each step together")
@@ -105,9 +108,11 @@ class Chaos:
     def inject(self):
         faults = [f for f in self.flags.faults if f != "cut" or self.hosts.can_cut]
         fault, task = self.choose.choice(faults), self.choose.choice(self.training.tasks)
+        away = self.choose.choice([0.3, 1.5, 14])
+        if self.flags.seconds is not None:
+            away = self.flags.seconds
         lasts = {"kill": self.choose.uniform(0, 2), "restart": self.choose.uniform(0, 1),
-                 "freeze": self.choose.choice([0.3, 1.5, 14]),
-                 "cut": self.choose.choice([0.3, 1.5, 14])}[fault]
+                 "freeze": away, "cut": away}[fault]
         what = "%s of %s for %.1f s" % (fault, task, lasts)
         print("chaos: " + what, flush=True)
         begun = time.monotonic()
@@ -196,14 +201,16 @@ class Chaos:
             print("chaos: step %s and 300 more: %s" % (newest.group(1), accuracy.group()))
 
     def report(self):
-        print("\n%-8s  %6s  %25s  %25s" % ("fault", "times", "named after s, med. worst",
-                                           "step again after s, m. w."))
+        print("\n%-8s  %6s  %6s  %25s  %25s" % ("fault", "times", "named",
+                                                "named after s, med. worst",
+                                                "step again after s, m. w."))
         for fault in FAULTS:
             cells = []
             for seconds in self.named[fault], self.recovered[fault]:
                 cells.append("%.2f %.2f" % (statistics.median(seconds), max(seconds))
                              if seconds else "-")
-            print("%-8s  %6d  %25s  %25s" % (fault, len(self.recovered[fault]), *cells))
+            print("%-8s  %6d  %6d  %25s  %25s" % (fault, len(self.recovered[fault]),
+                                                 len(self.named[fault]), *cells))
 
 
 def main():
@@ -226,8 +233,9 @@ def main():
         print("FAILED: " + failure)
     if chaos.training.failures:
         print("The last lines:\n" + chaos.training.last_lines())
-        print("Once more with the same faults: tools/chaos --seed=%d --minutes=%g%s" %
-              (flags.seed, flags.minutes, " --sync" if flags.sync else ""))
+        print("Once more with the same faults: tools/chaos --seed=%d --minutes=%g%s%s" %
+              (flags.seed, flags.minutes, " --sync" if flags.sync else "",
+               "" if flags.seconds is None else " --seconds=%g" % flags.seconds))
     print("%d faults, seed %d: %s" % (done, flags.seed,
                                       "FAILED" if chaos.training.failures else "all survived"))
     return 1 if chaos.training.failures else 0

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests that, when a task is killed during training, all others name the lost task, wait, and
-continue."""
+continue; and that no task counts as lost because all cores are busy."""
 
 import os
 import re
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import ClusterTest, main  # noqa: E402
 
+BUSY_SECONDS = float(os.environ.get("PENSTOCK_BUSY_SECONDS", "12"))
 STEP = r"^\[worker/0\] .*step +(\d+)"
 
 
@@ -50,6 +52,19 @@ class RecoveryTest(ClusterTest):
         run.kill("ps", 0)
         self.assertEqual(run.finish(60), 128 + 9)
         self.assertIn("ps/0 was killed by signal 9", run.output())
+
+    def test_busy_cores_lose_no_task(self):
+        run = self.start("--model=mlp", "--steps=1000000", "--save_every_steps=100", ps=2,
+                         workers=2)
+        _, line = run.wait_for(r"step +[1-9]")
+        for _ in range(2 * os.cpu_count()):
+            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            self.addCleanup(busy.wait)
+            self.addCleanup(busy.kill)
+        time.sleep(BUSY_SECONDS)
+        run.wait_for(STEP, start=len(run.lines))
+        said = "\n".join(run.lines[line:])
+        self.assertNotRegex(said, r"task lost|heartbeat|cannot be reached|failed:|waiting:", said)
 
 
 if __name__ == "__main__":

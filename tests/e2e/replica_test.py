@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -31,14 +32,14 @@ class ReplicaTest(ClusterTest):
 
     def kill_primaries(self, *flags, ps, kills):
         undisturbed = self.train(*flags, ps=ps, replicas=1)
-        self.assertEqual(undisturbed.finish(120), 0, undisturbed.output())
+        self.assertEqual(undisturbed.finish(120 + 10 * kills), 0, undisturbed.output())
         expected = self.weights(undisturbed)
 
         run = self.train(*flags, "--step_millis=10", ps=ps, restarts=2 * kills)
         choose = random.Random(SEED)
         primaries = [0] * ps
         start = [0] * ps
-        slowest = 0
+        took = []  # seconds from each kill to the end of the take-over
         for _ in range(kills):
             victim = choose.randrange(ps)
             _, start[victim] = run.wait_for(WHOLE % victim, start=start[victim])
@@ -48,14 +49,15 @@ class ReplicaTest(ClusterTest):
             run.kill("ps", victim, primaries[victim])
             match, start[victim] = run.wait_for(TAKEN_OVER % victim, seconds=15,
                                                 start=start[victim])
-            slowest = max(slowest, time.monotonic() - killed)
+            took.append(time.monotonic() - killed)
             primaries[victim] = int(match.group(1))
-        self.assertEqual(run.finish(240), 0, run.output())
+        self.assertEqual(run.finish(240 + 10 * kills), 0, run.output())
         self.assertEqual(self.weights(run), expected, run.output())
         self.assertNotRegex(run.output(), r"restored|lost with their task")
-        self.assertLess(slowest, 2, "a follower takes over within two seconds")
-        print("%d kills, slowest take-over %.2f s, %s" %
-              (kills, slowest, re.search(r"longest step .*", run.output()).group()))
+        print("%d kills, take-over: median %.2f s, slowest %.2f s, %s" %
+              (kills, statistics.median(took), max(took),
+               re.search(r"longest step .*", run.output()).group()), flush=True)
+        self.assertLess(max(took), 2, "a follower takes over within two seconds")
 
     def test_two_ps_with_exactly_once(self):
         self.kill_primaries("--steps=%d" % (150 * KILLS), ps=2, kills=KILLS)

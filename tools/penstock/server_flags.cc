@@ -74,8 +74,8 @@ void AddSessionFlags(CLI::App* app, ServerFlags* flags) {
                   "A ConfigProto in text form, into which the server merges each client's "
                   "ConfigProto (docs/session_options.md)");
   app->add_option("--session_idle_timeout", flags->session_idle_timeout_s,
-                  "Close a session when its client has had no connection for this many seconds; "
-                  "0: never")
+                  "Close a session when its client has had no connection for this many seconds, "
+                  "and end a partial run that was not used for as long; 0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
   app->add_option(
