@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests segment reductions. The expected numbers are those of TensorFlow 2.21.
+#include <limits>
+
 #include "kernels/array/testing/golden.h"
 
 namespace penstock {
@@ -67,6 +69,21 @@ TEST(Segment, SortedMistakes) {
   OpCall{"SegmentSum", {F({4, 2}, {1, 2, 3, 4, -5, 6, 7, -8}), I({1, 4}, {0, 0, 2, 2})}}
       .ExpectError("should be a vector");
   OpCall{"SegmentMin", {F({}, {3}), I({0}, {})}}.ExpectError("rank 1");
+}
+
+TEST(Segment, SortedWithACount) {
+  const Tensor data = F({4, 2}, {1, 2, 3, 4, -5, 6, 7, -8}), ids = I({4}, {0, 0, 2, 2});
+  const float low = std::numeric_limits<float>::lowest(), high = -low;
+  ExpectOutputs({"SegmentSumV2", {data, ids, I({}, {4})}}, {F({4, 2}, {4, 6, 0, 0, 2, -2, 0, 0})});
+  ExpectOutputs({"SegmentProdV2", {data, ids, L({}, {4})}},
+                {F({4, 2}, {3, 8, 1, 1, -35, -48, 1, 1})});
+  ExpectOutputs({"SegmentMinV2", {data, ids, I({}, {3})}},
+                {F({3, 2}, {1, 2, high, high, -5, -8})});
+  ExpectOutputs({"SegmentMaxV2", {data, ids, I({}, {3})}}, {F({3, 2}, {3, 4, low, low, 7, 6})});
+  OpCall{"SegmentSumV2", {data, ids, I({}, {2})}}.ExpectError("must be less than num_segments");
+  OpCall{"SegmentSumV2", {data, ids, I({}, {-1})}}.ExpectError("num_segments");
+  OpCall{"SegmentSumV2", {data, I({4}, {0, 2, 1, 2}), I({}, {4})}}.ExpectError("not increasing");
+  OpCall{"SegmentSumV2", {data, I({4, 1}, {0, 0, 1, 2}), I({}, {4})}}.ExpectError("a vector");
 }
 
 TEST(Segment, Unsorted) {

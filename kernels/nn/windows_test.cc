@@ -87,6 +87,19 @@ TEST(ExtractImagePatchesTest, PaddingIsZero) {
   EXPECT_THAT(y->flat<float>(), ElementsAre(1, 5, 5, 0, 2, 0, 3, 0, 5, 0, 0, 0, 3, 0, 0, 0));
 }
 
+TEST(ExtractVolumePatchesTest, PaddingIsZero) {
+  const auto y = RunOne("ExtractVolumePatches",
+                        {WindowFloats({1, 2, 3, 2, 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})},
+                        {{"ksizes", std::vector<int64_t>{1, 2, 2, 1, 1}},
+                         {"strides", std::vector<int64_t>{1, 1, 2, 1, 1}},
+                         {"padding", "SAME"}});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_EQ(y->shape(), Shape({1, 2, 2, 2, 4}));
+  EXPECT_THAT(y->flat<float>(),
+              ElementsAre(1, 3, 7, 9, 2, 4, 8, 10, 5, 0, 11, 0, 6, 0, 12, 0, 7, 9, 0, 0, 8, 10, 0,
+                          0, 11, 0, 0, 0, 12, 0, 0, 0));
+}
+
 TEST(QuantizeAndDequantizeTest, RoundsToWhatTheBitsCanTellApart) {
   const Tensor x = Tensor::Vector<float>({-1, -0.5, 0, 0.3, 0.8, 1.7});
   const auto quantize = [&](float min, float max, Attrs attrs) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatelessRandomBinomial: how many of `counts` trials succeed, each with probability `probs`.
+// StatelessRandomBinomial, StatefulRandomBinomial: how many of `counts` trials succeed, each with
+// probability `probs`.
 //
 // W. Hoermann: The Generation of Binomial Random Variates. Journal of Statistical Computation and
 // Simulation 46 (1993).
@@ -10,6 +11,7 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/engine/broadcast_index.h"
+#include "kernels/random/generator_state.h"
 #include "kernels/random/per_parameter.h"
 #include "kernels/random/real_numbers.h"
 #include "kernels/random/stateless_stream.h"
@@ -86,26 +88,18 @@ double Binomial(double count, double prob, const Philox& stream, int64_t index) 
   return prob <= 0.5 ? found : count - found;
 }
 
-class StatelessBinomialKernel final : public Kernel {
-  Status Compute(KernelContext& ctx) override {
-    const Tensor &counts = ctx.input(2), &probs = ctx.input(3);
+// The inputs counts and probs, checked, and the shapes of both together and of the output.
+struct Trials {
+  const Tensor &counts, &probs;
+  Shape parameters, output;
+
+  // Reads the inputs, of which counts is input `first`, and probs the next one.
+  static StatusOr<Trials> From(const KernelContext& ctx, const Tensor& shape, int first) {
+    const Tensor &counts = ctx.input(first), &probs = ctx.input(first + 1);
     ASSIGN_OR_RETURN(const PartialShape both, Broadcast(counts.shape(), probs.shape()));
-    const Shape parameters = both.ToShape();
-    ASSIGN_OR_RETURN(const Shape shape, ShapeWithEnd(ctx.input(0), parameters));
-    ASSIGN_OR_RETURN(const Philox stream, SeedInput(ctx.input(1)));
+    ASSIGN_OR_RETURN(Shape output, ShapeWithEnd(shape, both.ToShape()));
     RETURN_IF_ERROR(Check(counts, probs, ctx.output_type(0).dtype));
-    Tensor* output;
-    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-    const auto at = [&](const Tensor& t, int64_t parameter) {
-      return NumberAt(t, BroadcastIndex(parameter, parameters.dims(), t.shape().dims()));
-    };
-    ForEachNumber(shape.num_elements(), parameters.num_elements(), ctx.threads(),
-                  [&](int64_t place, int64_t parameter, int64_t index) {
-                    StoreNumber(
-                        Binomial(at(counts, parameter), at(probs, parameter), stream, index),
-                        output, place);
-                  });
-    return OkStatus();
+    return Trials{counts, probs, both.ToShape(), std::move(output)};
   }
 
   static Status Check(const Tensor& counts, const Tensor& probs, DType output) {
@@ -120,6 +114,48 @@ class StatelessBinomialKernel final : public Kernel {
         return InvalidArgument("probs has NaN, for which there is no ", Name(output));
       }
     }
+    return OkStatus();
+  }
+
+  void Draw(const Philox& stream, Scheduler& threads, Tensor* to) const {
+    const auto at = [&](const Tensor& t, int64_t parameter) {
+      return NumberAt(t, BroadcastIndex(parameter, parameters.dims(), t.shape().dims()));
+    };
+    ForEachNumber(output.num_elements(), parameters.num_elements(), threads,
+                  [&](int64_t place, int64_t parameter, int64_t index) {
+                    StoreNumber(
+                        Binomial(at(counts, parameter), at(probs, parameter), stream, index), to,
+                        place);
+                  });
+  }
+};
+
+class StatelessBinomialKernel final : public Kernel {
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const Trials trials, Trials::From(ctx, ctx.input(0), 2));
+    ASSIGN_OR_RETURN(const Philox stream, SeedInput(ctx.input(1)));
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, trials.output, &output));
+    trials.Draw(stream, ctx.threads(), output);
+    return OkStatus();
+  }
+};
+
+class StatefulBinomialKernel final : public Kernel {
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const Trials trials, Trials::From(ctx, ctx.input(2), 3));
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, trials.output, &output));
+    // TensorFlow skips the generator ahead by this many numbers, whatever the methods use.
+    const auto& dims = trials.output.dims();
+    uint64_t samples = 1, parameters = 1;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const bool sample = i + trials.parameters.rank() < dims.size();
+      (sample ? samples : parameters) *= static_cast<uint64_t>(dims[i]);
+    }
+    ASSIGN_OR_RETURN(const GeneratorState before,
+                     SkipNumbers(ctx, parameters * 2 * 100 * (samples + 3) / 4));
+    trials.Draw(StreamAt(before), ctx.threads(), output);
     return OkStatus();
   }
 };
@@ -153,6 +189,34 @@ OP(StatelessRandomBinomial) {
   };
 }
 KERNEL_ANY_TYPE(StatelessRandomBinomial, StatelessBinomialKernel);
+
+OP(StatefulRandomBinomial) {
+  return {
+      .doc =
+          "Draws how many of `counts` trials succeed with probability `probs`, from a generator. "
+          "counts and probs broadcast; the last dimensions of `shape` must be the dimensions of "
+          "the broadcast tensor.",
+      .inputs = {{"resource", "resource"},
+                 {"algorithm", "int64"},
+                 {"shape", "S"},
+                 {"counts", "T"},
+                 {"probs", "T"}},
+      .outputs = {{"output", "dtype"}},
+      .types = {{"S", kIndex},
+                {"T", ParameterTypes(), DType::kDouble},
+                {"dtype", ParameterTypes(), DType::kInt64}},
+      .shape = [](ShapeScope& s) -> Status {
+        RETURN_IF_ERROR(Broadcast(s.input(3), s.input(4)).status());
+        ASSIGN_OR_RETURN(PartialShape shape, ShapeInput(s, 2));
+        s.set_output(0, std::move(shape));
+        return OkStatus();
+      },
+      .gradient = NoGradient,
+      .stateful = true,
+      .untestable_alone = "works on a generator's state: tests/interop has its program",
+  };
+}
+KERNEL_ANY_TYPE(StatefulRandomBinomial, StatefulBinomialKernel);
 
 }  // namespace
 }  // namespace penstock

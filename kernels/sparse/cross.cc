@@ -4,13 +4,12 @@
 // that take one feature from each column. Columns are sparse or dense matrices of strings or
 // integers. A combination is a joined string or a hash. Trained models depend on the hashes, so the
 // hashes must always be TensorFlow's.
-#include <farmhash.h>
 #include <highwayhash/sip_hash.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "kernels/sparse/cross_columns.h"
+#include "kernels/sparse/cross_features.h"
 #include "kernels/sparse/forms.h"
 #include "kernels/sparse/sparse_tensor.h"
 
@@ -43,46 +42,6 @@ Status WriteCombinations(KernelContext& ctx, const FeatureBatch& batch, const Jo
   return WriteVector(ctx, 2, {batch.rows, widest});
 }
 
-std::string JoinFeatures(const std::vector<FeatureColumn>& columns,
-                         const std::vector<int64_t>& picks, const std::string& separator) {
-  std::string joined;
-  for (size_t c = 0; c < columns.size(); ++c) {
-    if (c > 0) joined += separator;
-    const Tensor& values = columns[c].values;
-    if (values.dtype() == DType::kString) {
-      joined += values.data<std::string>()[picks[c]];
-    } else {
-      StrAppend(&joined, values.data<int64_t>()[picks[c]]);
-    }
-  }
-  return joined;
-}
-
-// Combines two fingerprints by the mixing of MurmurHash64A (A. Appleby, public domain).
-uint64_t Mix(uint64_t a, uint64_t b) {
-  constexpr uint64_t kMultiplier = 0xc6a4a7935bd1e995;
-  const auto fold = [](uint64_t x) { return x ^ x >> 47; };
-  uint64_t hash = a ^ kMultiplier;
-  hash = (hash ^ fold(b * kMultiplier) * kMultiplier) * kMultiplier;
-  return fold(fold(hash) * kMultiplier);
-}
-
-// Returns an integer feature unchanged; returns the hash of a string.
-template <class HashString>
-uint64_t HashFeature(const Tensor& values, int64_t i, const HashString& hash) {
-  if (values.dtype() == DType::kInt64) return static_cast<uint64_t>(values.data<int64_t>()[i]);
-  return hash(values.data<std::string>()[i]);
-}
-
-uint64_t FarmHash(const std::string& text) { return util::Fingerprint64(text.data(), text.size()); }
-
-// Returns the bucket of a hash. If there are no buckets (num_buckets is 0), returns the hash modulo
-// 2^63 - 1, so that it is not negative.
-int64_t Bucket(uint64_t hash, int64_t num_buckets) {
-  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  return static_cast<int64_t>(hash % (num_buckets > 0 ? num_buckets : kMax));
-}
-
 class SparseCrossKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -110,8 +69,9 @@ class SparseCrossKernel final : public Kernel {
       }
     }
     if (hashed_) {
-      return WriteCombinations<int64_t>(
-          ctx, batch, [&](const std::vector<int64_t>& picks) { return Hash(columns, picks); });
+      return WriteCombinations<int64_t>(ctx, batch, [&](const std::vector<int64_t>& picks) {
+        return HashFeatures(columns, picks, hash_key_, num_buckets_);
+      });
     }
     return WriteCombinations<std::string>(ctx, batch, [&](const std::vector<int64_t>& picks) {
       return JoinFeatures(columns, picks, "_X_");
@@ -119,14 +79,6 @@ class SparseCrossKernel final : public Kernel {
   }
 
  private:
-  int64_t Hash(const std::vector<FeatureColumn>& columns, const std::vector<int64_t>& picks) const {
-    auto hash = static_cast<uint64_t>(hash_key_);
-    for (size_t c = 0; c < columns.size(); ++c) {
-      hash = Mix(hash, HashFeature(columns[c].values, picks[c], FarmHash));
-    }
-    return Bucket(hash, num_buckets_);
-  }
-
   int num_sparse_ = 0;
   bool hashed_ = false, only_strings_ = false;
   int64_t num_buckets_ = 0, hash_key_ = 0;
@@ -186,9 +138,9 @@ class SparseCrossHashedKernel final : public Kernel {
     return WriteCombinations<int64_t>(ctx, batch, [&](const std::vector<int64_t>& picks) {
       uint64_t hash = HashFeature(batch.columns[0].values, picks[0], hash_string);
       for (size_t c = 1; c < picks.size(); ++c) {
-        hash = Mix(hash, HashFeature(batch.columns[c].values, picks[c], hash_string));
+        hash = MixHashes(hash, HashFeature(batch.columns[c].values, picks[c], hash_string));
       }
-      return Bucket(hash, buckets);
+      return HashBucket(hash, buckets);
     });
   }
 

@@ -4,9 +4,12 @@
 #include "kernels/sparse/sparse_tensor.h"
 
 namespace penstock {
-namespace {
 
-StatusOr<FeatureColumn> SparseColumn(const SparseTensor& x) {
+StatusOr<FeatureColumn> SparseColumn(const SparseTensor& x, int column_number) {
+  if (x.rank() != 2) {
+    return InvalidArgument("column ", column_number, " must be a matrix of features, has rank ",
+                           x.rank());
+  }
   RETURN_IF_ERROR(x.CheckBounds());
   FeatureColumn column{.values = x.values()};
   for (int64_t i = 0; i < x.size();) {
@@ -21,7 +24,11 @@ StatusOr<FeatureColumn> SparseColumn(const SparseTensor& x) {
   return column;
 }
 
-FeatureColumn DenseColumn(const Tensor& values) {
+StatusOr<FeatureColumn> DenseColumn(const Tensor& values, int column_number) {
+  if (values.rank() != 2) {
+    return InvalidArgument("Dense inputs should be a matrix but received shape ",
+                           values.shape().ToString(), " in column ", column_number);
+  }
   FeatureColumn column{.values = values};
   const int64_t width = values.dim(1);
   if (width == 0) return column;
@@ -30,27 +37,20 @@ FeatureColumn DenseColumn(const Tensor& values) {
   return column;
 }
 
-}  // namespace
-
 StatusOr<FeatureBatch> ReadBatch(const KernelContext& ctx, int num_sparse, int num_inputs) {
   FeatureBatch batch;
   for (int i = 0; i < num_sparse; ++i) {
     ASSIGN_OR_RETURN(const SparseTensor x,
                      SparseTensor::Make(ctx.input(i), ctx.input(num_sparse + i),
                                         ctx.input(2 * num_sparse + i), StrCat("column ", i)));
-    if (x.rank() != 2) {
-      return InvalidArgument("column ", i, " must be a matrix of features, has rank ", x.rank());
-    }
-    ASSIGN_OR_RETURN(FeatureColumn column, SparseColumn(x));
+    ASSIGN_OR_RETURN(FeatureColumn column, SparseColumn(x, i));
     RETURN_IF_ERROR(batch.Add(x.shape()[0], std::move(column)));
   }
   for (int i = 3 * num_sparse; i < num_inputs; ++i) {
     const Tensor& dense = ctx.input(i);
-    if (dense.rank() != 2) {
-      return InvalidArgument("Dense inputs should be a matrix but received shape ",
-                             dense.shape().ToString(), " in column ", batch.columns.size());
-    }
-    RETURN_IF_ERROR(batch.Add(dense.dim(0), DenseColumn(dense)));
+    ASSIGN_OR_RETURN(FeatureColumn column,
+                     DenseColumn(dense, static_cast<int>(batch.columns.size())));
+    RETURN_IF_ERROR(batch.Add(dense.dim(0), std::move(column)));
   }
   return batch;
 }

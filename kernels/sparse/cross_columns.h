@@ -13,6 +13,8 @@
 
 namespace penstock {
 
+class SparseTensor;  // kernels/sparse/sparse_tensor.h
+
 // Elements [begin, end) of a column.
 struct FeatureRange {
   int64_t begin, end;
@@ -35,6 +37,11 @@ struct FeatureColumn {
                                                 : FeatureRange{0, 0};
   }
 };
+
+// Returns the column of a matrix of features, sparse or dense. InvalidArgument unless its rank is
+// 2, and the rows of a sparse one ascend. Messages name column_number.
+StatusOr<FeatureColumn> SparseColumn(const SparseTensor& x, int column_number);
+StatusOr<FeatureColumn> DenseColumn(const Tensor& values, int column_number);
 
 struct FeatureBatch {
   int64_t rows = 0;

@@ -4,8 +4,7 @@
 // entry.
 #include "core/tensor/type_lists.h"
 #include "kernels/array/elements.h"
-#include "kernels/engine/functor.h"
-#include "kernels/math/add.h"
+#include "kernels/sparse/fill_empty_rows_grad.h"
 #include "kernels/sparse/forms.h"
 #include "kernels/sparse/sparse_tensor.h"
 
@@ -77,40 +76,6 @@ class SparseFillEmptyRowsKernel final : public Kernel {
   }
 };
 
-template <class T>
-class SparseFillEmptyRowsGradKernel final : public Kernel {
- public:
-  Status Compute(KernelContext& ctx) override {
-    const Tensor &where = ctx.input(0), &grads = ctx.input(1);
-    if (where.rank() != 1 || grads.rank() != 1) {
-      return InvalidArgument("reverse_index_map and grad_values must be vectors: shapes ",
-                             where.shape().ToString(), " and ", grads.shape().ToString());
-    }
-    const int64_t n = grads.dim(0);
-    for (const int64_t at : where.flat<int64_t>()) {
-      if (at < 0 || at >= n) {
-        return InvalidArgument("Elements in reverse index must be in [0, ", n, ") but got ", at);
-      }
-    }
-    Tensor *values, *filler;
-    RETURN_IF_ERROR(ctx.Allocate(0, where.shape(), &values));
-    RETURN_IF_ERROR(ctx.Allocate(1, Shape(), &filler));
-    std::vector<bool> taken(n);
-    for (int64_t i = 0; i < where.dim(0); ++i) {
-      const int64_t at = where.data<int64_t>()[i];
-      values->mutable_data<T>()[i] = grads.data<T>()[at];
-      taken[at] = true;
-    }
-    using L = LoopType<T>;
-    L sum(0);
-    for (int64_t at = 0; at < n; ++at) {
-      if (!taken[at]) sum = AddFn()(sum, static_cast<L>(grads.data<T>()[at]));
-    }
-    filler->mutable_data<T>()[0] = static_cast<T>(sum);
-    return OkStatus();
-  }
-};
-
 Status FillShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const int64_t rank, SparseInputRank(s, 0));
   RETURN_IF_ERROR(s.WithRank(3, 0).status());
@@ -119,13 +84,6 @@ Status FillShape(ShapeScope& s) {
   SetSparseOutput(s, 0, -1, rank, false);
   s.set_output(2, PartialShape{known ? shape[0] : -1});
   s.set_output(3, s.input(1).known_rank() ? s.input(1) : PartialShape{-1});
-  return OkStatus();
-}
-
-Status FillGradShape(ShapeScope& s) {
-  ASSIGN_OR_RETURN(PartialShape where, s.WithRank(0, 1));
-  s.set_output(0, where.known_rank() ? where : PartialShape{-1});
-  s.set_output(1, PartialShape::Scalar());
   return OkStatus();
 }
 
@@ -160,15 +118,9 @@ OP(SparseFillEmptyRows) {
 KERNEL_ANY_TYPE(SparseFillEmptyRows, SparseFillEmptyRowsKernel);
 
 OP(SparseFillEmptyRowsGrad) {
-  return {
-      .doc = "The gradients of SparseFillEmptyRows for its values and its default value.",
-      .inputs = {{"reverse_index_map", "int64"}, {"grad_values", "T"}},
-      .outputs = {{"d_values", "T"}, {"d_default_value", "T"}},
-      .types = {{"T", kNumber}},
-      .shape = FillGradShape,
-      .examples = {{.inputs = {{{{2}, {0, 2}}}, {{{4}}}}}},
-  };
+  return FillEmptyRowsGradOp(
+      "The gradients of SparseFillEmptyRows for its values and its default value.");
 }
-KERNEL(SparseFillEmptyRowsGrad, SparseFillEmptyRowsGradKernel, NUMBER_TYPES);
+KERNEL(SparseFillEmptyRowsGrad, FillEmptyRowsGradKernel, NUMBER_TYPES);
 
 }  // namespace penstock

@@ -117,7 +117,9 @@ def early_random_generators(cluster):
             ops.StatefulUniformFullInt(**given, dtype=tf.uint64),
             ops.StatefulUniformFullInt(**given, dtype=tf.int32),
             ops.StatefulUniformInt(**given, minval=tf.constant(-3, tf.int64),
-                                   maxval=tf.constant(90, tf.int64))]
+                                   maxval=tf.constant(90, tf.int64)),
+            ops.StatefulRandomBinomial(resource=generator.state.handle, algorithm=1,
+                                       shape=[4, 2], counts=[10., 1000.], probs=[.3, .6])]
     with cluster.session() as session:
         session.run(v1.global_variables_initializer())
         return [session.run([draw, generator.state]) for draw in draws + draws[:1]]
