@@ -133,10 +133,9 @@ OP(IsotonicRegression) {
       .gradient = IsotonicGradient,
   };
   for (const KernelDef& kernel : IsotonicKernels()) {
-    op.examples.push_back(
-        {.inputs = {{{{2, 4}, {0.3, 0.5, 0.2, 0.1, 0.9, 0.1, 0.7, 0.3}}}},
-         .attrs = {{"T", kernel.types.at("T")},
-                   {"output_dtype", kernel.types.at("output_dtype")}}});
+    op.examples.push_back({.inputs = {{{{2, 4}, {0.3, 0.5, 0.2, 0.1, 0.9, 0.1, 0.7, 0.3}}}},
+                           .attrs = {{"T", kernel.types.at("T")},
+                                     {"output_dtype", kernel.types.at("output_dtype")}}});
   }
   return op;
 }

@@ -18,10 +18,9 @@ TEST(IsotonicRegression, PoolsAreMeans) {
   ExpectOutputs({"IsotonicRegression", {H({2, 8}, x)}, {{"output_dtype", DType::kHalf}}},
                 {H({2, 8}, {3, c, c, c, 1, 1, 1, 1, d, d, d, d, d, d, d, 2}), segments});
   const double e = 8.0 / 3, f = 20.0 / 7;
-  ExpectOutputs({"IsotonicRegression",
-                 {I({2, 8}, {x.begin(), x.end()})},
-                 {{"output_dtype", DType::kDouble}}},
-                {D({2, 8}, {3, e, e, e, 1, 1, 1, 1, f, f, f, f, f, f, f, 2}), segments});
+  ExpectOutputs(
+      {"IsotonicRegression", {I({2, 8}, {x.begin(), x.end()})}, {{"output_dtype", DType::kDouble}}},
+      {D({2, 8}, {3, e, e, e, 1, 1, 1, 1, f, f, f, f, f, f, f, 2}), segments});
 }
 
 TEST(IsotonicRegression, SmallInputs) {

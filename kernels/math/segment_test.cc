@@ -77,8 +77,7 @@ TEST(Segment, SortedWithACount) {
   ExpectOutputs({"SegmentSumV2", {data, ids, I({}, {4})}}, {F({4, 2}, {4, 6, 0, 0, 2, -2, 0, 0})});
   ExpectOutputs({"SegmentProdV2", {data, ids, L({}, {4})}},
                 {F({4, 2}, {3, 8, 1, 1, -35, -48, 1, 1})});
-  ExpectOutputs({"SegmentMinV2", {data, ids, I({}, {3})}},
-                {F({3, 2}, {1, 2, high, high, -5, -8})});
+  ExpectOutputs({"SegmentMinV2", {data, ids, I({}, {3})}}, {F({3, 2}, {1, 2, high, high, -5, -8})});
   ExpectOutputs({"SegmentMaxV2", {data, ids, I({}, {3})}}, {F({3, 2}, {3, 4, low, low, 7, 6})});
   OpCall{"SegmentSumV2", {data, ids, I({}, {2})}}.ExpectError("must be less than num_segments");
   OpCall{"SegmentSumV2", {data, ids, I({}, {-1})}}.ExpectError("num_segments");

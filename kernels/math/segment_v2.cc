@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SegmentSumV2, SegmentProdV2, SegmentMinV2, SegmentMaxV2: reduce rows with the same id; the ids are
-// sorted, and an input gives the number of segments.
+// SegmentSumV2, SegmentProdV2, SegmentMinV2, SegmentMaxV2: reduce rows with the same id; the ids
+// are sorted, and an input gives the number of segments.
 #include "core/op/registry.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/math/segment_gradients.h"

@@ -29,8 +29,8 @@ struct PatchWindow {
     Attrs renamed = {{"strides", attrs.at("strides")}, {"padding", attrs.at("padding")}};
     if (rates != attrs.end()) renamed["dilations"] = rates->second;
     PatchWindow result;
-    ASSIGN_OR_RETURN(result.window, WindowAttrs::From(renamed, true,
-                                                      rates != attrs.end() ? "NHWC" : "NDHWC"));
+    ASSIGN_OR_RETURN(result.window,
+                     WindowAttrs::From(renamed, true, rates != attrs.end() ? "NHWC" : "NDHWC"));
     if (const auto* sizes = attrs.at("ksizes").get<std::vector<int64_t>>()) result.sizes = *sizes;
     RETURN_IF_ERROR(CheckSpatial("ksizes", result.sizes, result.window.rank));
     ASSIGN_OR_RETURN(result.taps, CheckedProduct(result.sizes));
@@ -67,13 +67,12 @@ class ExtractPatches final : public Kernel {
     if (shape.num_elements() == 0) return OkStatus();
     const DType dtype = images.dtype();
     const int64_t columns = w[2].out, lines = shape.num_elements() / (columns * patch);
-    ctx.threads().ParallelFor(lines, 0.3 * static_cast<double>(columns * patch),
-                              [&](int64_t begin, int64_t end) {
-                                for (int64_t i = begin * columns; i < end * columns; ++i) {
-                                  CopyPatch(images, w, i,
-                                            ElementAt(out->mutable_raw_data(), dtype, i * patch));
-                                }
-                              });
+    ctx.threads().ParallelFor(
+        lines, 0.3 * static_cast<double>(columns * patch), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin * columns; i < end * columns; ++i) {
+            CopyPatch(images, w, i, ElementAt(out->mutable_raw_data(), dtype, i * patch));
+          }
+        });
     return OkStatus();
   }
 
@@ -156,8 +155,7 @@ std::vector<Gradient> PatchesGradient(const GradientScope& g, const char* op) {
   // [batch, positions and taps, channels], transposed so that the summed dimensions come first.
   const int64_t taps = std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
   const Output places = part(dy_shape, 1, spatial);
-  const Output rows =
-      Call("Prod", {join({places, ints({static_cast<int32_t>(taps)})}), zero});
+  const Output rows = Call("Prod", {join({places, ints({static_cast<int32_t>(taps)})}), zero});
   const Output by_tap = Reshape(g.dy(), join({batch, ExpandDims(rows, zero), channels}));
   const Output summed =
       Call("UnsortedSegmentSum", {Transpose(by_tap, ints({1, 0, 2})), from, pixels + 1.0});
@@ -208,8 +206,7 @@ OP(ExtractVolumePatches) {
                 {"strides", IntList{5}},
                 {"padding", OneOf{{"SAME", "VALID"}}}},
       .shape = PatchesShape,
-      .gradient =
-          [](const GradientScope& g) { return PatchesGradient(g, "ExtractVolumePatches"); },
+      .gradient = [](const GradientScope& g) { return PatchesGradient(g, "ExtractVolumePatches"); },
       .examples = {{.inputs = {{{{2, 3, 4, 3, 2}}}},
                     .attrs = {{"ksizes", std::vector<int64_t>{1, 2, 2, 2, 1}},
                               {"strides", std::vector<int64_t>{1, 1, 1, 2, 1}},

@@ -95,9 +95,8 @@ TEST(ExtractVolumePatchesTest, PaddingIsZero) {
                          {"padding", "SAME"}});
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_EQ(y->shape(), Shape({1, 2, 2, 2, 4}));
-  EXPECT_THAT(y->flat<float>(),
-              ElementsAre(1, 3, 7, 9, 2, 4, 8, 10, 5, 0, 11, 0, 6, 0, 12, 0, 7, 9, 0, 0, 8, 10, 0,
-                          0, 11, 0, 0, 0, 12, 0, 0, 0));
+  EXPECT_THAT(y->flat<float>(), ElementsAre(1, 3, 7, 9, 2, 4, 8, 10, 5, 0, 11, 0, 6, 0, 12, 0, 7, 9,
+                                            0, 0, 8, 10, 0, 0, 11, 0, 0, 0, 12, 0, 0, 0));
 }
 
 TEST(QuantizeAndDequantizeTest, RoundsToWhatTheBitsCanTellApart) {

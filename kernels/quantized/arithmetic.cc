@@ -57,8 +57,8 @@ struct QuantizedOperands {
     ASSIGN_OR_RETURN(o.y_range, RangeInput(ctx, 4, "y"));
     if (o.x_range.min == o.x_range.max || o.y_range.min == o.y_range.max) {
       return InvalidArgument("max_x must be larger than min_x, and max_y than min_y; the ranges ",
-                             "are [", o.x_range.min, ", ", o.x_range.max, "] and [",
-                             o.y_range.min, ", ", o.y_range.max, "]");
+                             "are [", o.x_range.min, ", ", o.x_range.max, "] and [", o.y_range.min,
+                             ", ", o.y_range.max, "]");
     }
     ASSIGN_OR_RETURN(const PartialShape both,
                      Broadcast(ctx.input(0).shape(), ctx.input(1).shape()));
@@ -75,8 +75,7 @@ Status WritePairs(KernelContext& ctx, const Shape& shape, const Fn& fn) {
   const Tensor &x = ctx.input(0), &y = ctx.input(1);
   qint32* const out = output->mutable_data<qint32>();
   const auto at = [&](const Tensor& t, int64_t i) {
-    const int64_t own =
-        t.shape() == shape ? i : BroadcastIndex(i, shape.dims(), t.shape().dims());
+    const int64_t own = t.shape() == shape ? i : BroadcastIndex(i, shape.dims(), t.shape().dims());
     return t.data<quint8>()[own];
   };
   ctx.threads().ParallelFor(shape.num_elements(), 10, [&](int64_t begin, int64_t end) {
@@ -211,12 +210,11 @@ OP(QuantizedMul) {
       "Multiplies quantized integers, with broadcasting, and returns the range that the 32-bit "
       "products stand for.");
 }
-#define PENSTOCK_QUANTIZED_BINARY(Name)                    \
-  KERNEL_DEF({.op = #Name,                                 \
-              .types = {{"T1", DType::kQuint8},            \
-                        {"T2", DType::kQuint8},            \
-                        {"Toutput", DType::kQint32}},      \
-              .make = Make<Name##Kernel>})
+#define PENSTOCK_QUANTIZED_BINARY(Name)                                                        \
+  KERNEL_DEF(                                                                                  \
+      {.op = #Name,                                                                            \
+       .types = {{"T1", DType::kQuint8}, {"T2", DType::kQuint8}, {"Toutput", DType::kQint32}}, \
+       .make = Make<Name##Kernel>})
 PENSTOCK_QUANTIZED_BINARY(QuantizedAdd);
 PENSTOCK_QUANTIZED_BINARY(QuantizedMul);
 #undef PENSTOCK_QUANTIZED_BINARY
@@ -238,21 +236,16 @@ OP(QuantizedBiasAdd) {
       .gradient = NoGradient,
   };
   for (DType type : {DType::kQuint8, DType::kQint8}) {
-    op.examples.push_back(
-        {.inputs = {{{{2, 3}}}, {{{3}}}, kLower, kUpper, kLower, kUpper},
-         .attrs = {{"T1", type}, {"T2", type}, {"out_type", DType::kQint32}}});
+    op.examples.push_back({.inputs = {{{{2, 3}}}, {{{3}}}, kLower, kUpper, kLower, kUpper},
+                           .attrs = {{"T1", type}, {"T2", type}, {"out_type", DType::kQint32}}});
   }
   return op;
 }
 KERNEL_DEF({.op = "QuantizedBiasAdd",
-            .types = {{"T1", DType::kQuint8},
-                      {"T2", DType::kQuint8},
-                      {"out_type", DType::kQint32}},
+            .types = {{"T1", DType::kQuint8}, {"T2", DType::kQuint8}, {"out_type", DType::kQint32}},
             .make = Make<QuantizedBiasAddKernel<quint8>>});
 KERNEL_DEF({.op = "QuantizedBiasAdd",
-            .types = {{"T1", DType::kQint8},
-                      {"T2", DType::kQint8},
-                      {"out_type", DType::kQint32}},
+            .types = {{"T1", DType::kQint8}, {"T2", DType::kQint8}, {"out_type", DType::kQint32}},
             .make = Make<QuantizedBiasAddKernel<qint8>>});
 
 }  // namespace penstock

@@ -107,16 +107,16 @@ class QuantizedConcatKernel final : public Kernel {
     const bool same = own.min == all.min && own.max == all.max;
     const MinFirstDequantizer<Q> dequantize(own);
     const MinFirstQuantizer<Q> quantize(all);
-    ctx.threads().ParallelFor(
-        rows.count, 3.0 * static_cast<double>(rows.elements), [&](int64_t begin, int64_t end) {
-          for (int64_t r = begin; r < end; ++r) {
-            const Q* const x = from + r * rows.elements;
-            Q* const y = to + r * rows.stride;
-            for (int64_t k = 0; k < rows.elements; ++k) {
-              y[k] = same ? x[k] : quantize(dequantize(x[k]));
-            }
-          }
-        });
+    ctx.threads().ParallelFor(rows.count, 3.0 * static_cast<double>(rows.elements),
+                              [&](int64_t begin, int64_t end) {
+                                for (int64_t r = begin; r < end; ++r) {
+                                  const Q* const x = from + r * rows.elements;
+                                  Q* const y = to + r * rows.stride;
+                                  for (int64_t k = 0; k < rows.elements; ++k) {
+                                    y[k] = same ? x[k] : quantize(dequantize(x[k]));
+                                  }
+                                }
+                              });
   }
 };
 

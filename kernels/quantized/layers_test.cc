@@ -77,9 +77,8 @@ TEST(QuantizedPool, WindowsAreTensorFlows) {
   const Tensor low = F({}, {-1}), high = F({}, {2});
   const auto call = [&](const char* op, const Tensor& input, const char* padding) {
     const std::vector<int64_t> window = {1, 2, 2, 1};
-    return OpCall{op,
-                  {input, low, high},
-                  {{"ksize", window}, {"strides", window}, {"padding", padding}}};
+    return OpCall{
+        op, {input, low, high}, {{"ksize", window}, {"strides", window}, {"padding", padding}}};
   };
   ExpectOutputs(call("QuantizedAvgPool", x, "SAME"), {Q8(pooled, {72, 32, 7, 255}), low, high});
   ExpectOutputs(call("QuantizedMaxPool", x, "SAME"), {Q8(pooled, {200, 61, 8, 255}), low, high});
@@ -123,12 +122,12 @@ TEST(QuantizedBatchNorm, FixedPointIsTensorFlows) {
                    {"scale_after_normalization", scale}}};
   };
   const Tensor low = F({}, {-1048576}), high = F({}, {1048576});
-  ExpectOutputs(call(true), {Q32({1, 2, 2, 2}, {-1687, -1831, -7419, -5104, -2077, -3407, -3154,
-                                                -1710}),
-                             low, high});
-  ExpectOutputs(call(false),
-                {Q32({1, 2, 2, 2}, {-2197, -2003, 4214, 2439, -1761, 136, -556, -2166}), low,
-                 high});
+  ExpectOutputs(
+      call(true),
+      {Q32({1, 2, 2, 2}, {-1687, -1831, -7419, -5104, -2077, -3407, -3154, -1710}), low, high});
+  ExpectOutputs(
+      call(false),
+      {Q32({1, 2, 2, 2}, {-2197, -2003, 4214, 2439, -1761, 136, -556, -2166}), low, high});
 }
 
 }  // namespace

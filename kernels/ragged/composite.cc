@@ -84,8 +84,7 @@ class ToComponentsKernel final : public Kernel {
       return InvalidArgument("Input `encoded` must not be an empty variant tensor, has shape ",
                              encoded.shape().ToString());
     }
-    const auto* value =
-        dynamic_cast<const CompositeValue*>(encoded.data<Variant>()[0].value.get());
+    const auto* value = dynamic_cast<const CompositeValue*>(encoded.data<Variant>()[0].value.get());
     if (value == nullptr) {
       return InvalidArgument(
           "The input `encoded` is not a valid CompositeTensorVariant tensor, got ",
@@ -115,9 +114,9 @@ class ToComponentsKernel final : public Kernel {
 };
 
 std::vector<Gradient> FromComponentsGradient(const GradientScope& g) {
-  const Outputs parts = CallN("CompositeTensorVariantToComponents", {g.dy()},
-                              {{"metadata", g.attrs().at("metadata")},
-                               {"Tcomponents", g.attrs().at("Tcomponents")}});
+  const Outputs parts =
+      CallN("CompositeTensorVariantToComponents", {g.dy()},
+            {{"metadata", g.attrs().at("metadata")}, {"Tcomponents", g.attrs().at("Tcomponents")}});
   std::vector<Gradient> dx(g.num_inputs());
   for (int i = 0; i < g.num_inputs(); ++i) {
     const DType dtype = g.x(i).dtype();

@@ -60,10 +60,10 @@ StatusOr<FeatureBatch> ReadColumns(const KernelContext& ctx, const CrossInputs& 
       ++ragged;
     } else if (kind == 'S') {
       const int first = inputs.first_sparse() + sparse++;
-      ASSIGN_OR_RETURN(const SparseTensor x,
-                       SparseTensor::Make(ctx.input(first), ctx.input(first + inputs.sparse),
-                                          ctx.input(first + 2 * inputs.sparse),
-                                          StrCat("column ", number)));
+      ASSIGN_OR_RETURN(
+          const SparseTensor x,
+          SparseTensor::Make(ctx.input(first), ctx.input(first + inputs.sparse),
+                             ctx.input(first + 2 * inputs.sparse), StrCat("column ", number)));
       ASSIGN_OR_RETURN(FeatureColumn column, SparseColumn(x, number));
       RETURN_IF_ERROR(batch.Add(x.shape()[0], std::move(column)));
     } else {
@@ -112,9 +112,9 @@ class RaggedCrossKernel final : public Kernel {
       return OkStatus();
     }
     return InvalidArgument("Invalid length for input_order: it must have an R for each of the ",
-                           inputs_.ragged, " ragged inputs, an S for each of the ",
-                           inputs_.sparse, " sparse ones and a D for each of the ",
-                           inputs_.dense, " dense ones, is \"", order_, "\"");
+                           inputs_.ragged, " ragged inputs, an S for each of the ", inputs_.sparse,
+                           " sparse ones and a D for each of the ", inputs_.dense,
+                           " dense ones, is \"", order_, "\"");
   }
 
   Status Compute(KernelContext& ctx) override {

@@ -29,17 +29,16 @@ OpCall LettersCross(std::vector<OpCall::Arg> others, const char* order, DType ou
 }
 
 TEST(RaggedCross, JoinsStrings) {
+  ExpectOutputs(LettersCross({Tensors{kLetters, S({4}, {"d", "e", "f", "g"})},
+                              Tensors{kLetterSplits, I({4}, {0, 2, 3, 4})}, Tensors{}, Tensors{},
+                              Tensors{}, Tensors{}},
+                             "RR", DType::kString, {{"Nsparse", 0}}),
+                {S({4}, {"a_X_d", "a_X_e", "b_X_f", "c_X_f"}), L({4}, {0, 2, 4, 4})});
   ExpectOutputs(
-      LettersCross({Tensors{kLetters, S({4}, {"d", "e", "f", "g"})},
-                    Tensors{kLetterSplits, I({4}, {0, 2, 3, 4})}, Tensors{}, Tensors{}, Tensors{},
-                    Tensors{}},
-                   "RR", DType::kString, {{"Nsparse", 0}}),
-      {S({4}, {"a_X_d", "a_X_e", "b_X_f", "c_X_f"}), L({4}, {0, 2, 4, 4})});
-  ExpectOutputs(LettersCross({Tensors{kLetters}, Tensors{kLetterSplits}, Tensors{}, Tensors{},
-                              Tensors{}, Tensors{L({3, 2}, {1, 2, 3, 4, 5, 6})}},
-                             "DR", DType::kString, {{"Nsparse", 0}}),
-                {S({6}, {"1_X_a", "2_X_a", "3_X_b", "3_X_c", "4_X_b", "4_X_c"}),
-                 L({4}, {0, 2, 6, 6})});
+      LettersCross({Tensors{kLetters}, Tensors{kLetterSplits}, Tensors{}, Tensors{}, Tensors{},
+                    Tensors{L({3, 2}, {1, 2, 3, 4, 5, 6})}},
+                   "DR", DType::kString, {{"Nsparse", 0}}),
+      {S({6}, {"1_X_a", "2_X_a", "3_X_b", "3_X_c", "4_X_b", "4_X_c"}), L({4}, {0, 2, 6, 6})});
 }
 
 TEST(RaggedCross, HashesAreTensorFlows) {
@@ -53,9 +52,9 @@ TEST(RaggedCross, HashesAreTensorFlows) {
 
 TEST(RaggedCross, Mistakes) {
   const auto call = [](Tensor splits, Tensor dense, const char* order) {
-    return LettersCross({Tensors{kLetters}, Tensors{splits}, Tensors{}, Tensors{}, Tensors{},
-                         Tensors{dense}},
-                        order, DType::kString, {{"Nsparse", 0}});
+    return LettersCross(
+        {Tensors{kLetters}, Tensors{splits}, Tensors{}, Tensors{}, Tensors{}, Tensors{dense}},
+        order, DType::kString, {{"Nsparse", 0}});
   };
   const Tensor dense = L({3, 1}, {1, 2, 3});
   call(L({4}, {0, 2, 1, 3}), dense, "RD").ExpectError("Invalid ragged splits");
@@ -117,8 +116,9 @@ TEST(CompositeTensor, ComponentsComeBack) {
   const Types types = {DType::kString, DType::kInt64};
   ExpectOutputs(decode(encoded, kRaggedSpec, types), {kLetters, kLetterSplits});
   decode(encoded, kSparseSpec, types)
-      .ExpectError("Expected a SPARSE_TENSOR_SPEC (based on `type_spec`), but `encoded` contains "
-                   "a RAGGED_TENSOR_SPEC");
+      .ExpectError(
+          "Expected a SPARSE_TENSOR_SPEC (based on `type_spec`), but `encoded` contains "
+          "a RAGGED_TENSOR_SPEC");
   decode(encoded, kRaggedSpec, {DType::kString}).ExpectError("has 2 tensor components; expected 1");
   decode(encoded, kRaggedSpec, {DType::kString, DType::kInt32}).ExpectError("had dtype int64");
   decode(encoded, "\x0a", types).ExpectError("Error parsing metadata");

@@ -112,8 +112,8 @@ class IndexShuffleKernel final : public Kernel {
 
   Status Compute(KernelContext& ctx) override {
     const Tensor &index = ctx.input(0), &seed = ctx.input(1), &max_index = ctx.input(2);
-    const int64_t count = std::max(
-        {index.num_elements(), max_index.num_elements(), seed.num_elements() / 3});
+    const int64_t count =
+        std::max({index.num_elements(), max_index.num_elements(), seed.num_elements() / 3});
     RETURN_IF_ERROR(CheckRows(index, 0, count, "index"));
     RETURN_IF_ERROR(CheckRows(seed, 1, count, "seed"));
     RETURN_IF_ERROR(CheckRows(max_index, 0, count, "max_index"));

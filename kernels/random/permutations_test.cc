@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests StatelessShuffle, RandomIndexShuffle and StochasticCastToInt. The expected numbers are those
-// of TensorFlow 2.21.
+// Tests StatelessShuffle, RandomIndexShuffle and StochasticCastToInt. The expected numbers are
+// those of TensorFlow 2.21.
 #include <limits>
 #include <set>
 #include <vector>
@@ -28,8 +28,7 @@ TEST(StatelessShuffle, AgreesWithTensorFlow) {
 
 TEST(RandomIndexShuffle, AgreesWithTensorFlow) {
   ExpectOutputs({"RandomIndexShuffle",
-                 {I({12}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}), I({3}, {5, 6, 7}),
-                  I({}, {11})}},
+                 {I({12}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}), I({3}, {5, 6, 7}), I({}, {11})}},
                 {I({12}, {11, 4, 5, 8, 0, 2, 1, 6, 3, 7, 10, 9})});
   ExpectOutputs({"RandomIndexShuffle",
                  {L({3}, {0, 1, int64_t{1} << 40}),
@@ -37,17 +36,16 @@ TEST(RandomIndexShuffle, AgreesWithTensorFlow) {
                   L({3}, {int64_t{1} << 62, int64_t{1} << 33, int64_t{1} << 41})},
                  {{"rounds", 8}}},
                 {L({3}, {1924160432026129442, 7112984812, 1488362912794})});
-  ExpectOutputs({"RandomIndexShuffle", {I({}, {0}), I({3}, {1, 2, 3}), I({}, {0})}},
-                {I({}, {0})});
+  ExpectOutputs({"RandomIndexShuffle", {I({}, {0}), I({3}, {1, 2, 3}), I({}, {0})}}, {I({}, {0})});
 }
 
 TEST(RandomIndexShuffle, IsAPermutation) {
   for (const int32_t size : {1, 2, 100, 5000}) {
     std::vector<int32_t> indices(size);
     for (int32_t i = 0; i < size; ++i) indices[i] = i;
-    const Tensor y = OpCall{"RandomIndexShuffle",
-                            {I({size}, indices), I({3}, {1, 2, 3}), I({}, {size - 1})}}
-                         .Run1();
+    const Tensor y =
+        OpCall{"RandomIndexShuffle", {I({size}, indices), I({3}, {1, 2, 3}), I({}, {size - 1})}}
+            .Run1();
     const auto places = y.flat<int32_t>();
     EXPECT_EQ(std::set<int32_t>(places.begin(), places.end()).size(), static_cast<size_t>(size));
   }
@@ -66,8 +64,18 @@ TEST(RandomIndexShuffle, Mistakes) {
 }
 
 TEST(StochasticCastToInt, AgreesWithTensorFlow) {
-  const std::vector<float> x = {.5f,     -.5f,  1.25f, -1.25f, 2,     300.5f,
-                                -40000.5f, 7.75f, .1f,   .9f,    -.9f,  3.5f,
+  const std::vector<float> x = {.5f,
+                                -.5f,
+                                1.25f,
+                                -1.25f,
+                                2,
+                                300.5f,
+                                -40000.5f,
+                                7.75f,
+                                .1f,
+                                .9f,
+                                -.9f,
+                                3.5f,
                                 std::numeric_limits<float>::quiet_NaN()};
   const Attrs to_int8 = {{"Tout", DType::kInt8}}, to_int32 = {{"Tout", DType::kInt32}};
   ExpectOutputs({"StochasticCastToInt", WithStream(H({13}, x)), to_int8},
@@ -83,12 +91,13 @@ TEST(StochasticCastToInt, AgreesWithTensorFlow) {
 
 TEST(StochasticCastToInt, Saturates) {
   const float inf = std::numeric_limits<float>::infinity();
-  ExpectOutputs({"StochasticCastToInt", WithStream(F({4}, {3e9f, -3e9f, inf, -inf})),
+  ExpectOutputs({"StochasticCastToInt",
+                 WithStream(F({4}, {3e9f, -3e9f, inf, -inf})),
                  {{"Tout", DType::kInt32}}},
                 {I({4}, {2147483647, -2147483647 - 1, 2147483647, -2147483647 - 1})});
-  ExpectOutputs({"StochasticCastToInt", WithStream(H({2}, {40000, -inf})),
-                 {{"Tout", DType::kInt16}}},
-                {I16({2}, {32767, -32768})});
+  ExpectOutputs(
+      {"StochasticCastToInt", WithStream(H({2}, {40000, -inf})), {{"Tout", DType::kInt16}}},
+      {I16({2}, {32767, -32768})});
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ class RandomShuffleKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return stream_.Init(node); }
   Status Compute(KernelContext& ctx) override {
-    return ShuffleRows(
-        ctx, [&](uint64_t blocks) { return stream_.Reserve(blocks, *ctx.step().env); });
+    return ShuffleRows(ctx,
+                       [&](uint64_t blocks) { return stream_.Reserve(blocks, *ctx.step().env); });
   }
 
  private:

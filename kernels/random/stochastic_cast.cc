@@ -19,10 +19,10 @@ namespace {
 // The number of elements that share one block of the stream in TensorFlow's vectorized loop: 1 for
 // the types whose loop is not vectorized.
 template <class In, class Out>
-constexpr int64_t kElementsPerBlock = std::is_same_v<Out, int32_t> && std::is_same_v<In, float> ? 8
-                                      : std::is_same_v<Out, int32_t> && std::is_same_v<In, double>
-                                          ? 4
-                                          : 1;
+constexpr int64_t kElementsPerBlock =
+    std::is_same_v<Out, int32_t>&& std::is_same_v<In, float>    ? 8
+    : std::is_same_v<Out, int32_t>&& std::is_same_v<In, double> ? 4
+                                                                : 1;
 
 template <class In>
 bool NeedsNumber(In x, double lowest, double largest) {
@@ -63,14 +63,14 @@ class StochasticCastKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     // TensorFlow takes the key for the upper half of the counter, and the counter for the key.
     ASSIGN_OR_RETURN(const Philox given, KeyCounterInput(ctx, 1));
-    Philox stream(
-        {0, 0, given.key()[0], given.key()[1]}, {given.counter()[0], given.counter()[1]});
+    Philox stream({0, 0, given.key()[0], given.key()[1]}, {given.counter()[0], given.counter()[1]});
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, ctx.input(0).shape(), &output));
     const In* const in = ctx.input(0).data<In>();
     Out* const out = output->mutable_data<Out>();
     const int64_t count = output->num_elements();
-    if constexpr (kElementsPerBlock<In, Out> > 1) return RoundInGroups(ctx, stream, in, count, out);
+    if constexpr (kElementsPerBlock < In, Out >> 1)
+      return RoundInGroups(ctx, stream, in, count, out);
     // How many blocks an element uses depends on its value, so this loop has one thread.
     constexpr int64_t kPiece = 1 << 16;
     for (int64_t at = 0; at < count; at += kPiece) {

@@ -298,11 +298,11 @@ void VariablesOfOtherKinds() {
        {"StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal"}) {
     scene.Watch(op, {{state, Long(1), size}, {{"dtype", DType::kFloat}}});
   }
-  scene.Watch("StatefulUniformFullInt",
-              {{state, Long(1), size}, {{"dtype", DType::kUint64}}});
+  scene.Watch("StatefulUniformFullInt", {{state, Long(1), size}, {{"dtype", DType::kUint64}}});
   scene.Watch("StatefulUniformInt",
               {{state, Long(1), size, Long(2), Long(9)}, {{"dtype", DType::kInt64}}});
-  scene.Watch("StatefulRandomBinomial", {{state, Long(1), size, Tensor::Scalar(7.0f), Tensor::Scalar(0.5f)}});
+  scene.Watch("StatefulRandomBinomial",
+              {{state, Long(1), size, Tensor::Scalar(7.0f), Tensor::Scalar(0.5f)}});
   scene.Watch("DestroyResourceOp", {{state}});
   const Attrs attrs = {
       {"dtype", DType::kFloat}, {"shape", PartialShape({2})}, {"var_name", "temporary"}};
