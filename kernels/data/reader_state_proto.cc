@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "kernels/data/reader.h"
 #include "proto/penstock/reader.pb.h"
 
@@ -28,10 +30,13 @@ StatusOr<Reader::State> DecodeReaderState(const std::string& bytes) {
       .current_work = proto.current_work(),
       .position = {.offset = proto.offset(), .records = proto.records()},
   };
+  constexpr int64_t kCountMax = int64_t{1} << 62;  // the reader's counts must not overflow later
+  const int64_t greatest = std::max(
+      {state.work_started, state.work_finished, state.records_produced, state.position.records});
   const int64_t in_progress = state.work_started - state.work_finished;
-  if (state.work_started < 0 || state.work_finished < 0 || state.records_produced < 0 ||
-      state.position.offset < 0 || state.position.records < 0 || in_progress < 0 ||
-      in_progress > 1) {
+  if (greatest > kCountMax || state.work_started < 0 || state.work_finished < 0 ||
+      state.records_produced < 0 || state.position.offset < 0 || state.position.records < 0 ||
+      in_progress < 0 || in_progress > 1) {
     return InvalidArgument("a reader's state with work_started = ", state.work_started,
                            ", work_finished = ", state.work_finished,
                            ", num_records_produced = ", state.records_produced,

@@ -104,7 +104,7 @@ class CacheDataset final : public Dataset {
       ASSIGN_OR_RETURN(const int64_t count, reader->Int());
       Elements elements;
       for (int64_t i = 0; i < count; ++i) {
-        ASSIGN_OR_RETURN(Element element, reader->Values());
+        ASSIGN_OR_RETURN(Element element, reader->ElementOf(dataset_->spec()));
         elements.push_back(std::move(element));
       }
       if (whole == 1) {

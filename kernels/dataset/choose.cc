@@ -62,13 +62,18 @@ class UniqueChooser {
   static constexpr char kName[] = "Unique";
   static int64_t Cardinality(const Options&) { return kUnknownCardinality; }
   explicit UniqueChooser(const Options&) {}
+  static bool IsKey(DType dtype) {
+    return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kString;
+  }
 
   Status Next(const IteratorContext& ctx, DatasetIterator& input, Element* element, bool* end) {
     do {
       if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
       RETURN_IF_ERROR(input.GetNext(ctx, element, end));
       if (*end) return OkStatus();
-      if (element->size() != 1) return InvalidArgument("UniqueDataset takes one component");
+      if (element->size() != 1 || !IsKey(element->front().dtype())) {
+        return InvalidArgument("UniqueDataset takes one component of int32, int64 or string");
+      }
     } while (!seen_.insert(KeyOf(element->front())).second);
     return OkStatus();
   }
@@ -109,7 +114,7 @@ class UniqueKernel final : public DatasetKernel {
     if (types.size() != 1) {
       return InvalidArgument("UniqueDataset only supports inputs with a single component.");
     }
-    if (types[0] != DType::kInt32 && types[0] != DType::kInt64 && types[0] != DType::kString) {
+    if (!UniqueChooser::IsKey(types[0])) {
       return InvalidArgument("UniqueDataset only supports inputs with a single `tf.int32`, ",
                              "`tf.int64`, or `tf.string` component.");
     }
@@ -144,8 +149,8 @@ class SamplingChooser {
     writer->Int(drawn_);
   }
   Status Restore(StateReader* reader) {
-    ASSIGN_OR_RETURN(seeds_.seed, reader->Int(INT64_MIN));
-    ASSIGN_OR_RETURN(seeds_.seed2, reader->Int(INT64_MIN));
+    ASSIGN_OR_RETURN(seeds_.seed, reader->AnyInt());
+    ASSIGN_OR_RETURN(seeds_.seed2, reader->AnyInt());
     ASSIGN_OR_RETURN(drawn_, reader->Int());
     numbers_ = PhiloxNumbers(seeds_.Stream(), static_cast<uint64_t>(drawn_));
     return OkStatus();

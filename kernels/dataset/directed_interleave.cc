@@ -70,12 +70,17 @@ class DirectedInterleaveDataset final : public Dataset {
     Status Restore(const IteratorContext& ctx, StateReader* reader) override {
       RETURN_IF_ERROR(reader->Label("DirectedInterleave"));
       ASSIGN_OR_RETURN(open_, reader->Int());
+      int64_t open = 0;  // data inputs that have not ended
       for (size_t i = 0; i < inputs_.size(); ++i) {
         ASSIGN_OR_RETURN(const int64_t ended, reader->Int(0, 1));
         ended_[i] = ended == 1;
+        if (i > 0 && ended == 0) ++open;
         RETURN_IF_ERROR(inputs_[i]->Restore(ctx, reader));
       }
-      return OkStatus();
+      // A larger number would keep GetNext reading an infinite selector for ever.
+      if (open_ == open || (stops_ && open_ == 0)) return OkStatus();
+      return InvalidArgument("the state of an iterator counts ", open_, " inputs that have not ",
+                             "ended; there are ", open);
     }
 
    private:

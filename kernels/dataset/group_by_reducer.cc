@@ -74,7 +74,7 @@ class GroupByReducerDataset final : public Dataset {
       ASSIGN_OR_RETURN(ended_, reader->Int(0, 1));
       ASSIGN_OR_RETURN(const int64_t states, reader->Int());
       for (int64_t i = 0; i < states; ++i) {
-        ASSIGN_OR_RETURN(const int64_t key, reader->Int(INT64_MIN));
+        ASSIGN_OR_RETURN(const int64_t key, reader->AnyInt());
         ASSIGN_OR_RETURN(states_[key], reader->Values());
       }
       return UnaryIterator::Restore(ctx, reader);

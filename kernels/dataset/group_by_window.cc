@@ -90,14 +90,14 @@ class GroupByWindowDataset final : public Dataset {
       ASSIGN_OR_RETURN(ended_, reader->Int(0, 1));
       ASSIGN_OR_RETURN(const int64_t groups, reader->Int());
       for (int64_t i = 0; i < groups; ++i) {
-        ASSIGN_OR_RETURN(const int64_t key, reader->Int(INT64_MIN));
+        ASSIGN_OR_RETURN(const int64_t key, reader->AnyInt());
         Group& group = groups_[key];
         ASSIGN_OR_RETURN(group.window_size, reader->Int(1));
         ASSIGN_OR_RETURN(group.elements, RestoreElements(reader));
       }
       ASSIGN_OR_RETURN(const int64_t has_current, reader->Int(0, 1));
       if (has_current == 1) {
-        ASSIGN_OR_RETURN(flushed_key_, reader->Int(INT64_MIN));
+        ASSIGN_OR_RETURN(flushed_key_, reader->AnyInt());
         ASSIGN_OR_RETURN(flushed_, RestoreElements(reader));
         RETURN_IF_ERROR(BeginFlushed(ctx));
         RETURN_IF_ERROR(current_->Restore(ctx, reader));
@@ -110,11 +110,11 @@ class GroupByWindowDataset final : public Dataset {
       writer->Int(static_cast<int64_t>(elements.size()));
       for (const Element& element : elements) writer->Values(element);
     }
-    static StatusOr<std::vector<Element>> RestoreElements(StateReader* reader) {
+    StatusOr<std::vector<Element>> RestoreElements(StateReader* reader) const {
       std::vector<Element> elements;
       ASSIGN_OR_RETURN(const int64_t count, reader->Int());
       for (int64_t i = 0; i < count; ++i) {
-        ASSIGN_OR_RETURN(Element element, reader->Values());
+        ASSIGN_OR_RETURN(Element element, reader->ElementOf(dataset_->input().spec()));
         elements.push_back(std::move(element));
       }
       return elements;

@@ -80,7 +80,7 @@ class InterleaveDataset final : public Dataset {
       ASSIGN_OR_RETURN(returned_in_turn_, reader->Int(0, dataset_->block_length_ - 1));
       RETURN_IF_ERROR(UnaryIterator::Restore(ctx, reader));
       for (NestedIterator& nested : cycle_) {
-        RETURN_IF_ERROR(nested.Restore(ctx, call_, reader));
+        RETURN_IF_ERROR(nested.Restore(ctx, call_, dataset_->input().spec(), reader));
         open_ += nested.open();
       }
       return OkStatus();

@@ -119,7 +119,9 @@ class SerializeKernel final : public IteratorKernel {
     StateWriter writer;
     RETURN_IF_ERROR(content.iterator->Save(context, &writer));
     ASSIGN_OR_RETURN(Variant made, SerializedIterator::Of(writer.Take()));
-    ctx.SetOutput(0, Tensor::Scalar(std::move(made)));
+    Tensor serialized(DType::kVariant, Shape({1}));
+    *serialized.mutable_data<Variant>() = std::move(made);
+    ctx.SetOutput(0, std::move(serialized));
     return OkStatus();
   }
 };
@@ -127,7 +129,7 @@ class SerializeKernel final : public IteratorKernel {
 class DeserializeKernel final : public IteratorKernel {
   // Replaces the iterator by a new iterator of the same dataset that continues from the state. If
   // restoring fails, there is no iterator afterwards. InvalidArgument if input 1 is no state of an
-  // iterator.
+  // iterator. In older checkpoints the state is a scalar.
   Status Work(KernelContext& ctx, const IteratorResource& iterator, const IteratorContext& context,
               IteratorResource::Content& content) const override {
     const Tensor& input = ctx.input(1);
@@ -198,8 +200,12 @@ OP(IteratorGetNextAsOptional) {
 }
 
 OP(SerializeIterator) {
-  OpDef op = IteratorOp("Returns the state of an iterator, for DeserializeIterator.",
+  OpDef op = IteratorOp("Returns the state of an iterator, a vector, for DeserializeIterator.",
                         {{"resource_handle", "resource"}}, {{"serialized", "variant"}});
+  op.shape = [](ShapeScope& s) {
+    s.set_output(0, PartialShape({PartialShape::kUnknown}));
+    return OkStatus();
+  };
   op.attrs = {{"external_state_policy", 0}};
   return op;
 }

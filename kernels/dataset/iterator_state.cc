@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/dataset/iterator_state.h"
 
+#include "kernels/dataset/dataset.h"
+
 namespace penstock {
 
 StatusOr<Tensor> StateReader::Value() {
@@ -46,11 +48,27 @@ StatusOr<std::vector<Tensor>> StateReader::Values() {
   return values;
 }
 
+StatusOr<std::vector<Tensor>> StateReader::ElementOf(const ElementSpec& spec) {
+  ASSIGN_OR_RETURN(std::vector<Tensor> element, Values());
+  ElementSpec found;
+  for (const Tensor& component : element) found.types.push_back(component.dtype());
+  const Status fits = CheckTypes(spec, found);
+  if (fits.ok()) return element;
+  return InvalidArgument("the state of an iterator has an element of another pipeline: ",
+                         fits.message());
+}
+
 Status StateReader::Error(Status* status) {
   constexpr int64_t kCodeMax = 16;
   ASSIGN_OR_RETURN(const int64_t code, Int(0, kCodeMax));
   ASSIGN_OR_RETURN(const std::string text, Text());
   *status = Status(static_cast<StatusCode>(code), text);
+  return OkStatus();
+}
+
+Status StateReader::Result(const ElementSpec& spec, Status* status, std::vector<Tensor>* element) {
+  RETURN_IF_ERROR(Error(status));
+  ASSIGN_OR_RETURN(*element, status->ok() ? ElementOf(spec) : Values());
   return OkStatus();
 }
 

@@ -17,6 +17,8 @@
 
 namespace penstock {
 
+struct ElementSpec;  // dataset.h
+
 class StateWriter {
  public:
   void Label(const char* label) { Text(label); }
@@ -43,15 +45,24 @@ class StateWriter {
 class StateReader {
  public:
   explicit StateReader(std::vector<Tensor> values) : values_(std::move(values)) {}
+  // The default maximum of a count. Adding to a count that was read does not overflow.
+  static constexpr int64_t kCountMax = int64_t{1} << 62;
+
   Status Label(const char* label);
   // Reads a number that is at least `min` and at most `max`.
-  StatusOr<int64_t> Int(int64_t min = 0, int64_t max = INT64_MAX);
+  StatusOr<int64_t> Int(int64_t min = 0, int64_t max = kCountMax);
+  // Reads a number that may be any, such as a seed or a key.
+  StatusOr<int64_t> AnyInt() { return Int(INT64_MIN, INT64_MAX); }
   StatusOr<std::string> Text();
   StatusOr<Tensor> Value();
   StatusOr<std::vector<Tensor>> Values();
+  // Reads an element. InvalidArgument unless its components have the types of `spec`.
+  StatusOr<std::vector<Tensor>> ElementOf(const ElementSpec& spec);
   // Reads the status that was written, which may be OK, into `*status`. Returns an error if it
   // cannot be read.
   Status Error(Status* status);
+  // Reads the result of a call of GetNext: a status and, if the status is OK, an element of `spec`.
+  Status Result(const ElementSpec& spec, Status* status, std::vector<Tensor>* element);
   Status AtEnd() const;
 
  private:

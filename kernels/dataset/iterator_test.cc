@@ -14,6 +14,7 @@
 #include "kernels/dataset/cancellable_wait.h"
 #include "kernels/dataset/dataset.h"
 #include "kernels/dataset/iterator_resource.h"
+#include "kernels/dataset/serialized_iterator.h"
 #include "kernels/dataset/testing/iterate.h"
 #include "proto/tensorflow/graph.pb.h"
 
@@ -338,6 +339,57 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
       std::string(
           NewIterator(place, Window(Range(3), 1, 1))->Restore(place.Context(), &other).message()),
       HasSubstr("saved by another pipeline"));
+}
+
+TEST(Iterator, RefusesASavedNumberOfElementsToSkipThatIsTooLarge) {
+  Place place;
+  const IteratorPtr saved = NewIterator(place, Window(Range(100), 2, 7));
+  Next(place, *saved);
+  std::vector<Tensor> state = Save(place, *saved);
+  constexpr int kSkip = 2;  // after the label and whether the input has ended
+  ASSERT_EQ(state[kSkip].scalar<int64_t>(), 5);
+  state[kSkip] = Int(int64_t{1} << 40);
+  StateReader reader(state);
+  EXPECT_EQ(NewIterator(place, Window(Range(100), 2, 7))->Restore(place.Context(), &reader).code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(Iterator, RefusesASavedElementOfOtherTypes) {
+  Place place;
+  const auto make = [] { return Prefetch(Range(9), 1); };
+  StateWriter writer;  // one result: OK, with no components
+  writer.Label("Prefetch");
+  writer.Int(0);
+  writer.Int(1);
+  writer.Error(OkStatus());
+  writer.Values({});
+  StateReader reader(writer.Take());
+  EXPECT_THAT(std::string(NewIterator(place, make())->Restore(place.Context(), &reader).message()),
+              HasSubstr("an element of another pipeline"));
+}
+
+TEST(Iterator, AFunctionMayReturnFewerTensorsThanDeclared) {
+  const Tensor map = Must(
+      DatasetRunner("MapDataset", {DType::kInt64, DType::kInt64}, {PartialShape(), PartialShape()})
+          .Device("CPU")
+          .Attr("f", FunctionName{.name = "plus", .attrs = std::make_shared<Attrs>()})
+          .Attr(kFunctionsAttr, Library())
+          .In(Range(3))
+          .InList({})
+          .Run1());
+  Place place;
+  EXPECT_THAT(Next(place, *NewIterator(place, Window(map, 2, 1))), HasSubstr("1 components"));
+}
+
+TEST(SerializedIterator, IsRefusedIfTensorFlowHasSavedIt) {
+  const char* const theirs = SerializedIterator::kTensorFlowTypeName;
+  for (const auto& found : {DecodeVariant(theirs, "the keys of its tensors", {Int(1)}),
+                            DecodeVariant("tensorflow.data.CompressedElement", "", {})}) {
+    EXPECT_THAT(std::string(found.status().message()), HasSubstr("TensorFlow has saved"));
+  }
+  // The form of older checkpoints.
+  EXPECT_TRUE(DecodeVariant(theirs, "", {Int(1)}).ok());
+  EXPECT_TRUE(DecodeVariant(SerializedIterator::kTypeName, "", {Int(1)}).ok());
 }
 
 // Calls an IteratorResource and waits for each operation to end.

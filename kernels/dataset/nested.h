@@ -37,11 +37,13 @@ class NestedIterator {
     writer->Values(element_);
     return iterator_->Save(ctx, writer);
   }
-  Status Restore(const IteratorContext& ctx, const ElementCall& function, StateReader* reader) {
+  // `args` has the types of the elements of which the function makes datasets.
+  Status Restore(const IteratorContext& ctx, const ElementCall& function, const ElementSpec& args,
+                 StateReader* reader) {
     Close();
     ASSIGN_OR_RETURN(const int64_t was_open, reader->Int(0, 1));
     if (was_open == 0) return OkStatus();
-    ASSIGN_OR_RETURN(Element element, reader->Values());
+    ASSIGN_OR_RETURN(Element element, reader->ElementOf(args));
     RETURN_IF_ERROR(Open(ctx, function, std::move(element)));
     return iterator_->Restore(ctx, reader);
   }

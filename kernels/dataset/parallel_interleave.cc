@@ -287,6 +287,7 @@ Status ParallelInterleaveDataset::Iterator::SaveSlots(const IteratorContext& ctx
 
 Status ParallelInterleaveDataset::Iterator::Restore(const IteratorContext& ctx,
                                                     StateReader* reader) {
+  const ElementSpec& args = dataset_->input().spec();
   MutexLock lock(mu_);
   RETURN_IF_ERROR(reader->Label("ParallelInterleave"));
   ASSIGN_OR_RETURN(input_ended_, reader->Int(0, 1));
@@ -299,15 +300,14 @@ Status ParallelInterleaveDataset::Iterator::Restore(const IteratorContext& ctx,
     ASSIGN_OR_RETURN(const int64_t results, reader->Int(0, cycle_.buffered));
     for (int64_t i = 0; i < results; ++i) {
       Result result;
-      RETURN_IF_ERROR(reader->Error(&result.status));
-      ASSIGN_OR_RETURN(result.element, reader->Values());
+      RETURN_IF_ERROR(reader->Result(dataset_->spec(), &result.status, &result.element));
       slot.results.push_back(std::move(result));
     }
     ASSIGN_OR_RETURN(const int64_t has_args, reader->Int(0, 1));
     if (has_args == 1) {
-      ASSIGN_OR_RETURN(slot.args, reader->Values());
+      ASSIGN_OR_RETURN(slot.args, reader->ElementOf(args));
     }
-    RETURN_IF_ERROR(slot.nested.Restore(ctx, call_, reader));
+    RETURN_IF_ERROR(slot.nested.Restore(ctx, call_, args, reader));
     if (slot.used && !slot.ended && !slot.args && !slot.nested.open()) {
       return InvalidArgument("the state of an iterator has a dataset of a cycle without a state");
     }

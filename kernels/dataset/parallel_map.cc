@@ -65,7 +65,7 @@ class ParallelMapDataset final : public Dataset {
       RETURN_IF_ERROR(reader->Label("ParallelMap"));
       ASSIGN_OR_RETURN(input_ended_, reader->Int(0, 1));
       RETURN_IF_ERROR(reader->Error(&input_error_));
-      RETURN_IF_ERROR(calls_.Restore(reader));
+      RETURN_IF_ERROR(calls_.Restore(dataset_->spec(), reader));
       return UnaryIterator::Restore(ctx, reader);
     }
 

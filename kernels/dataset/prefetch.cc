@@ -28,7 +28,7 @@ class PrefetchDataset final : public Dataset {
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
     if (buffer_size_ == 0) return input;
-    return std::make_unique<Iterator>(ctx, std::move(input), buffer_size_);
+    return std::make_unique<Iterator>(ctx, Self(this), std::move(input));
   }
 
  private:
@@ -40,8 +40,9 @@ class PrefetchDataset final : public Dataset {
 
   class Iterator final : public DatasetIterator {
    public:
-    Iterator(const IteratorContext& ctx, IteratorPtr input, int64_t buffer_size)
-        : buffer_size_(buffer_size),
+    Iterator(const IteratorContext& ctx, std::shared_ptr<const PrefetchDataset> dataset,
+             IteratorPtr input)
+        : dataset_(std::move(dataset)),
           background_(ctx.With(&stop_)),
           input_(std::move(input)),
           changed_(*ctx.threads, "the next prefetched element") {}
@@ -99,8 +100,7 @@ class PrefetchDataset final : public Dataset {
       ASSIGN_OR_RETURN(const int64_t count, reader->Int(0, kBufferMax));
       for (int64_t i = 0; i < count; ++i) {
         Result result;
-        RETURN_IF_ERROR(reader->Error(&result.status));
-        ASSIGN_OR_RETURN(result.element, reader->Values());
+        RETURN_IF_ERROR(reader->Result(dataset_->spec(), &result.status, &result.element));
         buffer_.push_back(std::move(result));
       }
       return input_->Restore(ctx, reader);
@@ -138,12 +138,12 @@ class PrefetchDataset final : public Dataset {
     bool WaitForRoom() {
       MutexLock lock(mu_);
       changed_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-        return stopped_ || static_cast<int64_t>(buffer_.size()) < buffer_size_;
+        return stopped_ || static_cast<int64_t>(buffer_.size()) < dataset_->buffer_size_;
       });
       return !stopped_ && !ended_;
     }
 
-    const int64_t buffer_size_;
+    const std::shared_ptr<const PrefetchDataset> dataset_;
     Cancellation stop_;
     const IteratorContext background_;
     Mutex input_mu_;  // locked before mu_

@@ -47,8 +47,8 @@ class RandomDataset final : public Dataset {
       RETURN_IF_ERROR(reader->Label("Random"));
       // The iterators after this one must get the seeds that they would have got.
       RETURN_IF_ERROR(generator_->Restore(reader, ctx.origin));
-      ASSIGN_OR_RETURN(seeds_.seed, reader->Int(INT64_MIN));
-      ASSIGN_OR_RETURN(seeds_.seed2, reader->Int(INT64_MIN));
+      ASSIGN_OR_RETURN(seeds_.seed, reader->AnyInt());
+      ASSIGN_OR_RETURN(seeds_.seed2, reader->AnyInt());
       ASSIGN_OR_RETURN(drawn_, reader->Int());
       numbers_ = PhiloxNumbers(seeds_.Stream(), static_cast<uint64_t>(drawn_));
       return OkStatus();

@@ -63,7 +63,9 @@ class ScanDataset final : public Dataset {
     }
     Status Restore(const IteratorContext& ctx, StateReader* reader) override {
       RETURN_IF_ERROR(reader->Label("Scan"));
-      ASSIGN_OR_RETURN(state_, reader->Values());
+      ElementSpec spec;
+      for (const Tensor& part : dataset_->state_) spec.types.push_back(part.dtype());
+      ASSIGN_OR_RETURN(state_, reader->ElementOf(spec));
       return UnaryIterator::Restore(ctx, reader);
     }
 

@@ -55,8 +55,8 @@ class SeedGenerator final : public Resource {
   // given next, also to the dataset's other iterators.
   Status Restore(StateReader* reader, const UpdateOrigin& origin) {
     Seeds seeds{};
-    ASSIGN_OR_RETURN(seeds.seed, reader->Int(INT64_MIN));
-    ASSIGN_OR_RETURN(seeds.seed2, reader->Int(INT64_MIN));
+    ASSIGN_OR_RETURN(seeds.seed, reader->AnyInt());
+    ASSIGN_OR_RETURN(seeds.seed2, reader->AnyInt());
     ASSIGN_OR_RETURN(const int64_t drawn, reader->Int());
     MutexLock lock(mu_);
     seeds_ = seeds;

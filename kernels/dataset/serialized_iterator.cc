@@ -7,8 +7,21 @@
 namespace penstock {
 namespace {
 
+Status FromTensorFlow() {
+  return InvalidArgument("TensorFlow has saved this state of an iterator, from which only ",
+                         "TensorFlow can continue; restore without it, and the iterator begins at ",
+                         "its first element");
+}
+
+// A part of TensorFlow's states.
+StatusOr<Variant> RefuseCompressed(const std::string&, const std::vector<Tensor>&) {
+  return FromTensorFlow();
+}
+
 const bool registered =
-    RegisterVariantDecoder(SerializedIterator::kTypeName, SerializedIterator::Decode);
+    RegisterVariantDecoder(SerializedIterator::kTypeName, SerializedIterator::Decode) &&
+    RegisterVariantDecoder(SerializedIterator::kTensorFlowTypeName, SerializedIterator::Decode) &&
+    RegisterVariantDecoder("tensorflow.data.CompressedElement", RefuseCompressed);
 
 }  // namespace
 
@@ -19,8 +32,9 @@ StatusOr<Variant> SerializedIterator::Of(std::vector<Tensor> values) {
   return Variant{std::move(made)};
 }
 
-StatusOr<Variant> SerializedIterator::Decode(const std::string&,
+StatusOr<Variant> SerializedIterator::Decode(const std::string& metadata,
                                              const std::vector<Tensor>& tensors) {
+  if (!metadata.empty()) return FromTensorFlow();
   return Of(tensors);
 }
 

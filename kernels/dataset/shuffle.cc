@@ -153,8 +153,8 @@ Status ShuffleDataset::Iterator::Restore(const IteratorContext& ctx, StateReader
   RETURN_IF_ERROR(reader->Label("Shuffle"));
   // The rounds after this one must get the seeds that they would have got.
   RETURN_IF_ERROR(dataset_->seeds_->Restore(reader, ctx.origin));
-  ASSIGN_OR_RETURN(seeds_.seed, reader->Int(INT64_MIN));
-  ASSIGN_OR_RETURN(seeds_.seed2, reader->Int(INT64_MIN));
+  ASSIGN_OR_RETURN(seeds_.seed, reader->AnyInt());
+  ASSIGN_OR_RETURN(seeds_.seed2, reader->AnyInt());
   ASSIGN_OR_RETURN(drawn_, reader->Int());
   numbers_ = PhiloxNumbers(seeds_.Stream(), static_cast<uint64_t>(drawn_));
   ASSIGN_OR_RETURN(round_, reader->Int());
@@ -168,7 +168,7 @@ Status ShuffleDataset::Iterator::Restore(const IteratorContext& ctx, StateReader
     held += left;
   }
   for (int64_t i = 0; i < held; ++i) {
-    ASSIGN_OR_RETURN(Element element, reader->Values());
+    ASSIGN_OR_RETURN(Element element, reader->ElementOf(dataset_->spec()));
     buffer_.push_back(std::move(element));
   }
   return open_ ? input_->Restore(ctx, reader) : OkStatus();

@@ -29,13 +29,14 @@ class UnbatchDataset final : public Dataset {
   }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    return std::make_unique<Iterator>(std::move(input));
+    return std::make_unique<Iterator>(Self(this), std::move(input));
   }
 
  private:
   class Iterator final : public UnaryIterator {
    public:
-    using UnaryIterator::UnaryIterator;
+    Iterator(std::shared_ptr<const UnbatchDataset> dataset, IteratorPtr input)
+        : UnaryIterator(std::move(input)), dataset_(std::move(dataset)) {}
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
       while (batch_.empty() || next_ >= batch_[0].dim(0)) {
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
@@ -65,7 +66,7 @@ class UnbatchDataset final : public Dataset {
       RETURN_IF_ERROR(reader->Label("Unbatch"));
       ASSIGN_OR_RETURN(next_, reader->Int());
       ASSIGN_OR_RETURN(batch_, reader->Values());
-      if (!batch_.empty()) RETURN_IF_ERROR(CheckRows(batch_));
+      if (!batch_.empty()) RETURN_IF_ERROR(CheckBatch(batch_, dataset_->input().spec()));
       return UnaryIterator::Restore(ctx, reader);
     }
 
@@ -85,6 +86,7 @@ class UnbatchDataset final : public Dataset {
                            : OkStatus();
     }
 
+    const std::shared_ptr<const UnbatchDataset> dataset_;
     Element batch_;
     int64_t next_ = 0;  // the next row
   };

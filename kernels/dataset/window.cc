@@ -59,7 +59,13 @@ class WindowDataset final : public Dataset {
         bool at_end = false;
         RETURN_IF_ERROR(input_->GetNext(ctx, &next, &at_end));
         ended_ = at_end;
-        if (!at_end) buffer_.push_back(std::move(next));
+        if (at_end) break;
+        // The input may be the results of a function that do not match its declared types.
+        if (next.size() != dataset_->spec().types.size()) {
+          return InvalidArgument("an element of the input has ", next.size(),
+                                 " components, declared are ", dataset_->spec().types.size());
+        }
+        buffer_.push_back(std::move(next));
       }
       const bool whole = static_cast<int64_t>(buffer_.size()) >= windows.span();
       *end = buffer_.empty() || (!whole && windows.drop_remainder);
@@ -82,13 +88,11 @@ class WindowDataset final : public Dataset {
     Status Restore(const IteratorContext& ctx, StateReader* reader) override {
       RETURN_IF_ERROR(reader->Label("Window"));
       ASSIGN_OR_RETURN(ended_, reader->Int(0, 1));
-      ASSIGN_OR_RETURN(skip_, reader->Int());
+      // A larger number to skip would keep GetNext reading an infinite input for ever.
+      ASSIGN_OR_RETURN(skip_, reader->Int(0, dataset_->windows_.shift - 1));
       ASSIGN_OR_RETURN(const int64_t held, reader->Int(0, dataset_->windows_.span()));
       for (int64_t i = 0; i < held; ++i) {
-        ASSIGN_OR_RETURN(Element element, reader->Values());
-        if (element.size() != dataset_->spec().types.size()) {
-          return InvalidArgument("the state of an iterator has an element of another pipeline");
-        }
+        ASSIGN_OR_RETURN(Element element, reader->ElementOf(dataset_->input().spec()));
         buffer_.push_back(std::move(element));
       }
       return UnaryIterator::Restore(ctx, reader);

@@ -225,6 +225,67 @@ def calls():
         3, field(1, 1) + field(2, "why"))) + call(16, field(2, "c"))
 
 
+def datasets():
+    endless = tf.data.Dataset.range(1 << 40)
+    pairs = tf.data.Dataset.from_tensor_slices({"a": [[1, 2], [3, 4]], "b": ["x", "yz"]})
+    yield "map_batch", endless.map(lambda x: (x + 1, tf.cast(x, tf.float32))).batch(2).skip(1)
+    yield "parallel_map", endless.map(lambda x: x * x, num_parallel_calls=2).prefetch(2)
+    yield "shuffle_repeat", pairs.shuffle(3, seed=1).repeat(2).take(3)
+    yield "interleave", endless.interleave(lambda x: tf.data.Dataset.range(x), 2, 2)
+    yield "parallel_interleave", endless.interleave(
+        lambda x: tf.data.Dataset.range(x % 3), 2, 2, num_parallel_calls=2)
+    yield "flat_map_window", endless.window(3, 2, 2).flat_map(lambda d: d.batch(3))
+    yield "padded_batch", endless.map(lambda x: tf.fill([x % 4], x)).padded_batch(2)
+    yield "filter_cache", endless.filter(lambda x: x % 3 == 0).take(4).cache().repeat()
+    yield "scan_unbatch", endless.batch(2).unbatch().scan(
+        tf.constant(0, tf.int64), lambda s, x: (s + x, s))
+    yield "zip_concatenate", tf.data.Dataset.zip((endless, pairs)).concatenate(
+        tf.data.Dataset.zip((endless, pairs)))
+    yield "group_by_window", endless.group_by_window(
+        lambda x: x % 2, lambda _, d: d.batch(2), window_size=3)
+    yield "choose", tf.data.Dataset.choose_from_datasets([endless, endless.skip(5)],
+                                                         endless.map(lambda x: x % 2))
+    yield "take_while", endless.take_while(lambda x: x < 9).enumerate().shard(2, 1)
+    yield "unique", endless.map(lambda x: x % 3).take(9).unique()
+    yield "rebatch", endless.batch(3).rebatch([2, 1])
+    yield "ragged", endless.map(lambda x: tf.ones([x % 3])).ragged_batch(2)
+    yield "sparse", tf.data.Dataset.from_tensor_slices(
+        tf.sparse.from_dense([[1, 0, 2], [0, 0, 3]])).batch(2)
+    yield "bucket", endless.map(lambda x: tf.fill([x % 4], x)).bucket_by_sequence_length(
+        tf.size, [2, 3], [2, 2, 2])
+    yield "errors", endless.map(lambda x: tf.debugging.check_numerics(
+        1.0 / tf.cast(x, tf.float32), "no")).ignore_errors()
+
+
+def dataset_graphs():
+    """Yields libraries of functions, in which "main" returns a dataset."""
+    iterator = datasets()
+    while True:
+        found = []
+
+        def main():
+            found.append(next(iterator, None))
+            return found[-1] and found[-1][1]._variant_tensor  # pylint: disable=protected-access
+
+        with tf.Graph().as_default():
+            function = tf.function(main).get_concrete_function()
+        if found[-1] is None:
+            return
+        library = function.graph.as_graph_def().library
+        library.function.add().CopyFrom(function.function_def)
+        library.function[-1].signature.name = "main"
+        yield found[-1][0], library
+
+
+def iterator_states():
+    """Yields inputs of all pipelines of iterator_states.cc, unchanged and with changes."""
+    for pipeline in range(29):
+        yield "unchanged_%d" % pipeline, bytes([pipeline, 5])
+        changes = [bytes([0, at, 6 + at, 0]) for at in range(1, 9)]
+        for at in range(0, 8, 4):
+            yield "changed_%d_%d" % (pipeline, at), bytes([pipeline, at]) + changes[at]
+
+
 def main():
     folder = sys.argv[1]
 
@@ -248,6 +309,10 @@ def main():
         write("tensor_frames", name, data)
     for name, data in calls():
         write("calls", name, data)
+    for name, library in dataset_graphs():
+        write("dataset_graphs", name, library.SerializeToString())
+    for name, data in iterator_states():
+        write("iterator_states", name, data)
 
 
 if __name__ == "__main__":

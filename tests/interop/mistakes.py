@@ -8,6 +8,8 @@ import numpy as np
 import tensorflow as tf
 from harness import program, v1
 
+# TensorFlow 2.12's own server sometimes never answers one of the steps.
+_TIMEOUT_MS = 60000
 _MISTAKES = []
 _FEEDS = {}  # the values of this mistake's placeholders
 
@@ -58,7 +60,8 @@ def _error_of(cluster, function, words):
     _FEEDS.clear()
     with tf.Graph().as_default(), v1.device("/job:worker/task:1"):
         turns = function()
-        with cluster.session() as session:
+        config = v1.ConfigProto(operation_timeout_in_ms=_TIMEOUT_MS)
+        with cluster.session(config) as session:
             for turn in turns[:-1]:
                 _run(session, turn)
             try:

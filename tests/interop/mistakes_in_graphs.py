@@ -141,12 +141,15 @@ def condition_that_is_no_scalar():
 
 # Matrices
 
-@mistake(r"Matrix size-incompatible: In\[0\]: \[2,3\], In\[1\]: \[2,3\]")
+# The second words are those of TensorFlow 2.12.
+@mistake(r"Matrix size-incompatible: In\[0\]: \[2,3\], In\[1\]: \[2,3\]|"
+         r"lhs mismatch rhs shape: 3 vs. 2: \[2,3\] \[2,3\]")
 def matrix_product():
     return [tf.matmul(given(np.ones([2, 3])), given(np.ones([2, 3])))]
 
 
-@mistake(r"Matrix size-incompatible: In\[0\]: \[4,2,3\], In\[1\]: \[4,2,3\]")
+@mistake(r"Matrix size-incompatible: In\[0\]: \[4,2,3\], In\[1\]: \[4,2,3\]|"
+         r"lhs mismatch rhs shape: 3 vs. 2: \[4,2,3\] \[4,2,3\]")
 def batch_matrix_product():
     return [tf.matmul(given(np.ones([4, 2, 3])), given(np.ones([4, 2, 3])))]
 

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_split.h"
 #include "tools/benchmark/calibration.h"
+#include "tools/benchmark/data_pipeline.h"
 #include "tools/benchmark/local_step.h"
 #include "tools/benchmark/measured_cluster.h"
 
@@ -38,6 +39,7 @@ StatusOr<Round> Prepare(const std::string& name, MeasuredCluster& cluster) {
     if (parts[0] == "calibration") return PrepareCalibration(parts[1]);
     if (parts[0] == "local_step") return PrepareLocalStep(parts[1]);
     if (parts[0] == "training") return PrepareTraining(parts[1]);
+    if (parts[0] == "data") return PrepareData(parts[1]);
     if (parts[0] == "embedding") return PrepareEmbedding(parts[1]);
     if (parts[0] == "idle_server") return cluster.PrepareIdleServer(parts[1]);
   }

@@ -24,4 +24,16 @@ StatusOr<double> MedianSeconds(const std::function<Status()>& step) {
   return static_cast<double>(times[times.size() / 2]) / 1e9;
 }
 
+StatusOr<double> MeanSeconds(const std::function<Status()>& step) {
+  Env& env = Env::Real();
+  for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(step());
+  const int64_t begin = env.NowNanos(), end = begin + static_cast<int64_t>(kRoundSeconds * 1e9);
+  int64_t now = begin, steps = 0;
+  for (; steps == 0 || now < end; ++steps) {
+    RETURN_IF_ERROR(step());
+    now = env.NowNanos();
+  }
+  return static_cast<double>(now - begin) / 1e9 / static_cast<double>(steps);
+}
+
 }  // namespace penstock::benchmark

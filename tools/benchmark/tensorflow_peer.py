@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -19,7 +20,8 @@ import numpy as np  # noqa: E402
 import tensorflow.compat.v1 as tf  # noqa: E402
 
 import tensorflow_models  # noqa: E402
-from workloads import BATCH, THREADS, TRANSFER_BYTES, median_seconds, serve  # noqa: E402
+from workloads import (BATCH, EXAMPLES, MAP_BATCH, SHUFFLED, THREADS,  # noqa: E402
+                       TRANSFER_BYTES, mean_seconds, median_seconds, serve)  # noqa: E402
 
 tf.disable_v2_behavior()
 tf.logging.set_verbosity(tf.logging.ERROR)
@@ -72,6 +74,53 @@ def prepare_training(model):
     images = np.random.RandomState(1).rand(BATCH, 784).astype(np.float32)
     classes = (np.arange(BATCH) % 10).astype(np.int32)
     return lambda: median_seconds(lambda: run(images, classes)) * 1e3, session.close
+
+
+def write_examples(path):
+    with tf.io.TFRecordWriter(path) as writer:
+        for i in range(EXAMPLES):
+            writer.write(tf.train.Example(features=tf.train.Features(feature={
+                "image_raw": tf.train.Feature(
+                    bytes_list=tf.train.BytesList(value=[bytes([i % 256]) * 784])),
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[i % 10])),
+            })).SerializeToString())
+
+
+def examples_dataset(path, what):
+    features = {"image_raw": tf.io.FixedLenFeature([], tf.string),
+                "label": tf.io.FixedLenFeature([], tf.int64)}
+    records = tf.data.TFRecordDataset([path])
+    if what == "batched_examples":
+        batches = records.shuffle(SHUFFLED, seed=1).repeat().batch(BATCH, drop_remainder=True)
+        return batches.map(lambda batch: tf.io.parse_example(batch, features))
+    parallel = tf.data.AUTOTUNE if what == "parallel_examples" else None
+    parsed = records.map(lambda record: tf.io.parse_single_example(record, features), parallel)
+    batches = parsed.shuffle(SHUFFLED, seed=1).repeat().batch(BATCH)
+    return batches.prefetch(tf.data.AUTOTUNE) if parallel else batches
+
+
+def prepare_data(what):
+    folder = tempfile.TemporaryDirectory()
+    with tf.Graph().as_default() as graph:
+        if what == "map":
+            count = MAP_BATCH
+            dataset = tf.data.Dataset.range(1 << 40).map(lambda x: x + 1).batch(count)
+        else:
+            count = BATCH
+            path = os.path.join(folder.name, "examples")
+            write_examples(path)
+            dataset = examples_dataset(path, what)
+        iterator = tf.data.make_initializable_iterator(dataset)
+        batch = tf.nest.flatten(iterator.get_next())
+        session = tf.Session(graph=graph, config=config())
+        session.run(iterator.initializer)
+        run = session.make_callable(batch[0].op)
+
+    def close():
+        session.close()
+        folder.cleanup()
+
+    return lambda: count / mean_seconds(run), close
 
 
 def free_ports(count):
@@ -152,7 +201,7 @@ def task_main(spec, job, index):
     os._exit(0)  # the server's threads never end, so exit without joining them
 
 
-PREPARE = {"executor": prepare_executor, "local_step": prepare_local_step,
+PREPARE = {"data": prepare_data, "executor": prepare_executor, "local_step": prepare_local_step,
            "null_step": prepare_null_step, "transfer": prepare_transfer,
            "training": prepare_training}
 

@@ -131,12 +131,17 @@ StatusOr<ExecutorGraph> BuildExecutorGraph(Program& program, const std::string& 
 }
 
 StatusOr<TrainingGraph> BuildTraining(Program& program, const std::string& model) {
+  const auto fed = [&program](DType dtype, const Shape& shape) {
+    return CallIn(program, "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}});
+  };
+  return BuildTraining(program, model, fed(DType::kFloat, Shape({kBatch, kPixels})),
+                       fed(DType::kInt32, Shape({kBatch})));
+}
+
+StatusOr<TrainingGraph> BuildTraining(Program& program, const std::string& model, Output images,
+                                      Output labels) {
   if (model != "mlp" && model != "convnet") return InvalidArgument("no model '", model, "'");
-  TrainingGraph g;
-  g.images = CallIn(program, "Placeholder", {},
-                    {{"dtype", DType::kFloat}, {"shape", Shape({kBatch, kPixels})}});
-  g.labels =
-      CallIn(program, "Placeholder", {}, {{"dtype", DType::kInt32}, {"shape", Shape({kBatch})}});
+  TrainingGraph g{.images = images, .labels = labels};
   const Output logits = model == "mlp" ? Mlp(program, g.images) : Convnet(program, g.images);
   const Output losses = Call("SparseSoftmaxCrossEntropyWithLogits", {logits, g.labels});
   const Output loss = Mean(losses, Constant(program, Tensor::Vector<int32_t>({0})));

@@ -18,6 +18,7 @@ inline constexpr int kRandomWidth = 16, kRandomDepth = 625;
 inline constexpr int kBatch = 128, kPixels = 28 * 28;
 inline constexpr int kTableRows = 1 << 20, kTableWidth = 64, kBags = 512, kBagIds = 8,
                      kBagBatches = 64;
+inline constexpr int kExamples = 10000, kShuffled = 1000, kMapBatch = 1000;
 
 // Returns the number of bytes of a transfer size, such as 4096 for "4KB". InvalidArgument if
 // tools/bench has no such size.
@@ -42,6 +43,9 @@ struct TrainingGraph {
   Output images, labels, train, init;
 };
 StatusOr<TrainingGraph> BuildTraining(client::Program& program, const std::string& model);
+// The same with these pictures and labels, instead of placeholders.
+StatusOr<TrainingGraph> BuildTraining(client::Program& program, const std::string& model,
+                                      Output images, Output labels);
 
 // One training step (Adagrad) of a dynamic table of kTableRows rows. For each of kBags examples,
 // the step sums kBagIds rows. The loss is the mean square of the sums.

@@ -17,6 +17,7 @@ TRANSFER_BYTES = {"1KB": 1 << 10, "4KB": 4 << 10, "64KB": 64 << 10, "1MB": 1 << 
                   "64MB": 64 << 20, "256MB": 256 << 20}
 BATCH = 128
 TABLE_ROWS, TABLE_WIDTH, BAGS, BAG_IDS, BAG_BATCHES = 1 << 20, 64, 512, 8, 64
+EXAMPLES, SHUFFLED, MAP_BATCH = 10000, 1000, 1000
 ROUND_SECONDS = 0.4
 # Penstock uses the same number of threads.
 THREADS = len(os.sched_getaffinity(0))
@@ -55,6 +56,17 @@ def median_seconds(step):
         times.append(time.perf_counter() - begin)
     times.sort()
     return times[len(times) // 2]
+
+
+def mean_seconds(step):
+    """Returns the mean time instead: some steps of an input pipeline take longer than others."""
+    for _ in range(3):
+        step()
+    begin, steps = time.perf_counter(), 0
+    while steps == 0 or time.perf_counter() < begin + ROUND_SECONDS:
+        step()
+        steps += 1
+    return (time.perf_counter() - begin) / steps
 
 
 def serve(what_it_is, prepare):
