@@ -84,7 +84,8 @@ void MasterStep::StartPart(size_t index) {
       .num_fetches = static_cast<int>(args_.fetches.size()),
       .stats = args_.stats,
       .step = part.task->client->in_process() != nullptr ? args_.own_step : nullptr,
-      .on_this_thread = args_.on_this_thread};
+      .on_this_thread = args_.on_this_thread,
+      .may_start_here = true};
   part.task->client->RunGraph(
       run, {.incarnation = part.task->id.incarnation, .timeout_ms = timeout_ms},
       Done([self = shared_from_this(), index](Status status) { self->PartEnded(index, status); }));

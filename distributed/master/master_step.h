@@ -41,7 +41,8 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
     Cancellation* cancellation = nullptr;  // the caller's; may be null
     // If not null, Start stores the Step of the master's own task here before it returns.
     std::shared_ptr<Step>* own_step = nullptr;
-    // If true, Start may run nodes on this thread until the step has ended.
+    // If true, Start may run nodes on this thread until the step has ended. If false, it may still
+    // run the part of the master's own task here if that takes only a few microseconds.
     bool on_this_thread = false;
   };
   struct Services {

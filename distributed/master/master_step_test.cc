@@ -70,6 +70,7 @@ TEST_F(MasterStepTest, EndsWithTheLastPart) {
       EXPECT_EQ(call.args.session, "s");
       EXPECT_EQ(call.args.graph, 100u + i);
       EXPECT_EQ(call.args.step_id, kStep);
+      EXPECT_TRUE(call.args.may_start_here) << "a quick part is not worth a hand-over";
       EXPECT_EQ(call.options.incarnation, i + 1u);
     }
     client(1).EndStep(kStep, OkStatus());

@@ -144,7 +144,7 @@ bool Server::in_use() const { return state_->task->in_use(); }
 
 void Server::Drain(int64_t grace_ms) {
   LogDraining(task(), shutdown_reason(), grace_ms);
-  state_->SetServing(false);
+  state_->health_service.SetServing(false);
   state_->task->Drain(grace_ms);
 }
 
@@ -170,9 +170,10 @@ void Server::Stop() {
   s.status = nullptr;
   if (s.replica) s.replica->Stop();
   if (s.grpc_server != nullptr) {
-    s.SetServing(false);
+    s.health_service.SetServing(false);
     if (s.client_port != nullptr) s.client_port->Stop();
     if (s.task.has_value()) s.task->Stop();
+    s.health_service.EndWatches();
     s.grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     s.master_service.WaitForCalls();
     s.insight_service.WaitForCalls();

@@ -25,6 +25,7 @@
 #include "distributed/calls/channel.h"
 #include "distributed/calls/grpc_host.h"
 #include "distributed/insight/status_server.h"
+#include "distributed/rpc/health_service.h"
 #include "distributed/rpc/insight_service.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/refused_calls.h"
@@ -63,6 +64,7 @@ struct Server::State {
   MasterService master_service;
   InsightService insight_service;
   ReplicaService replica_service;
+  HealthService health_service{{"tensorflow.MasterService", "penstock.wire.Worker"}};
   RefusedCalls refused_calls;
   GrpcHost grpc_host;
   // Outlives the server, with which its service may be registered.
@@ -92,7 +94,6 @@ struct Server::State {
   Status MakeTransport(grpc::ServerBuilder* builder);
   Status CheckHosts() const;
   void Listen();
-  void SetServing(bool serving);
   absl::flat_hash_set<std::string> Connected();
 
   // server_task.cc: the task. MakeTask after Bind, MakeReplica once the cluster is known.

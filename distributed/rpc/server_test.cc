@@ -8,6 +8,8 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "core/graph/builder.h"
@@ -273,6 +275,17 @@ TEST(ServerTest, TellsWhetherItServes) {
         CallBytes(channel, "/grpc.health.v1.Health/Check", request, &answer);
     ASSERT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(answer, "\x08\x01");
+  }
+}
+
+// gRPC starts threads of this name for services of its callback interface. They would receive the
+// calls of all services, and wake the server's own thread for each.
+TEST(ServerTest, OnlyItsOwnThreadPollsItsConnections) {
+  TestCluster cluster({{"worker", 1}});
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(thread.path() / "comm"), name);  // empty if it has just ended
+    EXPECT_NE(name, "nexting_thread");
   }
 }
 

@@ -85,7 +85,9 @@ class ClientPort::Refusal final : public grpc::CallbackGenericService {
 };
 
 // A server that answers refused connections: gRPC does not let a server answer connections in
-// different ways, so the ClientPort hands the connections that it refuses to this one.
+// different ways, so the ClientPort hands the connections that it refuses to this one. It is made
+// for the first of them, because gRPC's threads for its callback interface also poll the
+// connections of other servers, which slows these down.
 class ClientPort::RefusingServer {
  public:
   explicit RefusingServer(const std::string& address)
@@ -173,7 +175,6 @@ Status ClientPort::CheckOwnUser(const HostPort& peer, const HostPort& own) {
 void ClientPort::Serve(grpc::Server& server, PeerCheck check) {
   server_ = &server;
   check_ = std::move(check);
-  refusing_ = std::make_unique<RefusingServer>(address_);
   thread_ = Scheduler::Real().StartThread("client port", [this] { Accept(); });
 }
 
@@ -230,6 +231,7 @@ void ClientPort::Take(int connection) {
     return;
   }
   refused_[connection] = InodeOf(connection);
+  if (refusing_ == nullptr) refusing_ = std::make_unique<RefusingServer>(address_);
   grpc::AddInsecureChannelFromFd(&refusing_->server(), connection);
 }
 

@@ -63,7 +63,7 @@ class ClientPort {
   int wake_[2] = {-1, -1};  // a pipe: closing its end 1 (for writing) ends the thread
   grpc::Server* server_ = nullptr;
   PeerCheck check_;
-  std::unique_ptr<RefusingServer> refusing_;
+  std::unique_ptr<RefusingServer> refusing_;  // null until a connection is refused
   std::unique_ptr<Thread> thread_;
   Mutex mu_;
   // The descriptors and inodes of sockets that were given to a server, which closes them.

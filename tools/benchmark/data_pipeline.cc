@@ -112,8 +112,8 @@ StatusOr<Round> TrainingMillis(std::shared_ptr<DataStep> step, const client::Ite
       Reshape(Cast(bytes, DType::kFloat),
               Constant(step->program, Tensor::Vector<int32_t>({kBatch, kPixels}))) *
       (1.0 / 255);
-  ASSIGN_OR_RETURN(const TrainingGraph graph, BuildTraining(step->program, "mlp", images,
-                                                            Cast(batch[1], DType::kInt32)));
+  ASSIGN_OR_RETURN(const TrainingGraph graph,
+                   BuildTraining(step->program, "mlp", images, Cast(batch[1], DType::kInt32)));
   RETURN_IF_ERROR(step->Start({graph.init, input.initializer()}, graph.train));
   return Round([step = std::move(step)]() -> StatusOr<double> {
     ASSIGN_OR_RETURN(const double seconds,
@@ -128,10 +128,12 @@ StatusOr<Round> PrepareData(const std::string& what) {
   auto step = std::make_shared<DataStep>();
   client::Program& program = step->program;
   if (what == "map") {
-    const client::Iterator input(
-        Dataset::Range(program, 0, int64_t{1} << 40)
-            .Map([&](const Outputs& x) { return Outputs{x[0] + Constant(program, Tensor::Scalar<int64_t>(1))}; })
-            .Batch(kMapBatch));
+    const client::Iterator input(Dataset::Range(program, 0, int64_t{1} << 40)
+                                     .Map([&](const Outputs& x) {
+                                       return Outputs{
+                                           x[0] + Constant(program, Tensor::Scalar<int64_t>(1))};
+                                     })
+                                     .Batch(kMapBatch));
     RETURN_IF_ERROR(step->Start({input.initializer()}, input.GetNext()[0]));
     return ElementsPerSecond(std::move(step), kMapBatch);
   }
