@@ -64,7 +64,15 @@ TEST(LocalClusterTest, OneTaskShowsTheStatusPage) {
 }
 
 TEST(LocalClusterTest, AReplicatedPsIsTwoProcesses) {
-  LocalClusterOptions options = Scripts("echo \"$@\"; " + std::string(kPsWaits));
+  // The workers end, and with them the cluster, when both processes have printed their flags.
+  const std::string folder = testing::TempDir() + "/replicas_started";
+  ASSERT_TRUE(Env::Real().CreateDirectories(folder).ok());
+  for (const std::string& old : *Env::Real().ListDirectory(folder)) {
+    ASSERT_TRUE(Env::Real().RemoveFile(folder + "/" + old).ok());
+  }
+  LocalClusterOptions options = Scripts("echo \"$@\"; case \"$*\" in *--job_name=ps*) touch " +
+                                        folder + "/$$; exec sleep 60;; esac; until [ $(ls " +
+                                        folder + " | wc -l) = 2 ]; do sleep 0.01; done");
   options.ps_replicas = 2;
   std::string output;
   EXPECT_EQ(RunCluster(options, &output), 0);
@@ -98,8 +106,8 @@ LocalClusterOptions WithAChiefThatIsKilledLast() {
   const std::string pid = testing::TempDir() + "/pid_of_worker_1";
   std::remove(killed.c_str());
   std::remove(pid.c_str());
-  const std::string await_end = "while [ ! -s " + pid + " ] || kill -0 $(cat " + pid +
-                                ") 2>/dev/null; do sleep 0.01; done; ";
+  const std::string await_end =
+      "while [ ! -s " + pid + " ] || kill -0 $(cat " + pid + ") 2>/dev/null; do sleep 0.01; done; ";
   return Scripts(std::string(kPsWaits) + "case \"$*\" in *--task_index=0*) [ -e " + killed +
                  " ] || { " + await_end + "touch " + killed + "; kill -9 $$; };; *) echo $$ > " +
                  pid + ";; esac; echo done");
