@@ -85,7 +85,8 @@ void MasterStep::StartPart(size_t index) {
       .stats = args_.stats,
       .step = part.task->client->in_process() != nullptr ? args_.own_step : nullptr,
       .on_this_thread = args_.on_this_thread,
-      .may_start_here = true};
+      // How long a part takes is known from earlier steps, and other feeds may be much larger.
+      .may_start_here = args_.feeds.empty()};
   part.task->client->RunGraph(
       run, {.incarnation = part.task->id.incarnation, .timeout_ms = timeout_ms},
       Done([self = shared_from_this(), index](Status status) { self->PartEnded(index, status); }));

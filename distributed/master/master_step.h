@@ -42,7 +42,8 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
     // If not null, Start stores the Step of the master's own task here before it returns.
     std::shared_ptr<Step>* own_step = nullptr;
     // If true, Start may run nodes on this thread until the step has ended. If false, it may still
-    // run the part of the master's own task here if that takes only a few microseconds.
+    // run the part of the master's own task here if that has taken only a few microseconds before
+    // and nothing is fed.
     bool on_this_thread = false;
   };
   struct Services {

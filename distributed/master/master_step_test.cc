@@ -81,6 +81,15 @@ TEST_F(MasterStepTest, EndsWithTheLastPart) {
   });
 }
 
+TEST_F(MasterStepTest, APartWithFeedsDoesNotStartOnTheCallersThread) {
+  Simulate([&] {
+    const Tensor fed = Tensor::Scalar(1);
+    Start(1, {.feeds = absl::MakeConstSpan(&fed, 1)});
+    EXPECT_FALSE(client(0).run_calls[0].args.may_start_here) << "it may take long";
+    client(0).EndStep(kStep, OkStatus());
+  });
+}
+
 TEST_F(MasterStepTest, TheFirstFailureAbortsTheOthersAndIsTheStepsError) {
   Simulate([&] {
     Start(3);

@@ -9,6 +9,18 @@
 #include "distributed/calls/unary_call.h"
 
 namespace penstock {
+namespace {
+
+// The longest name of a service that a client may ask for; gRPC's own health service has the same
+// limit.
+constexpr size_t kServiceNameMax = 200;
+
+Status CheckName(const std::string& service) {
+  if (service.size() <= kServiceNameMax) return OkStatus();
+  return InvalidArgument("a service name of ", service.size(), " bytes; at most ", kServiceNameMax);
+}
+
+}  // namespace
 
 // One call of Watch. It sends the status of a service at once, and again after each change.
 class HealthService::Watch final : public Operation, public std::enable_shared_from_this<Watch> {
@@ -49,6 +61,11 @@ class HealthService::Watch final : public Operation, public std::enable_shared_f
     begun_ = loop_.Begin(this);
     if (!begun_ || !health_.Add(shared_from_this())) {
       return End(Unavailable("the server is shutting down"));
+    }
+    const Status named = CheckName(request_.service());
+    if (!named.ok()) {
+      request_.Clear();  // it would stay as long as the call
+      return End(named);
     }
     Update();
   }
@@ -109,6 +126,8 @@ void HealthService::Listen(CompletionLoop& loop, grpc::ServerCompletionQueue& qu
   const CallListener<Service> listen(service_, loop, queue);
   listen(&Service::RequestCheck, [this](auto call) {
     const std::string& service = call->request().service();
+    const Status named = CheckName(service);
+    if (!named.ok()) return call->Finish(named);
     if (!Knows(service)) return call->Finish(NotFound("no service '", service, "'"));
     call->response().set_status(StatusOf(service));
     call->Finish(OkStatus());

@@ -79,6 +79,15 @@ TEST_F(HealthServiceTest, CheckRefusesAnUnknownService) {
   EXPECT_EQ(status.error_message(), "no service 'b.Service'");
 }
 
+TEST_F(HealthServiceTest, LongNamesAreRefused) {
+  const std::string name(201, 'n');
+  HealthCheckResponse response;
+  EXPECT_EQ(Check(name, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const auto watching = Watch(name);
+  EXPECT_EQ(watching->Next(), HealthCheckResponse::UNKNOWN);
+  EXPECT_EQ(watching->calls->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(HealthServiceTest, WatchSendsEachChange) {
   const auto whole = Watch(""), one = Watch("a.Service"), unknown = Watch("b.Service");
   EXPECT_EQ(whole->Next(), HealthCheckResponse::NOT_SERVING);

@@ -41,7 +41,8 @@ void SetUpGrpc() {
 
 }  // namespace
 
-// Binds the port and makes the services and the transport that use it. Calls wait until Listen.
+// Binds the port and makes the services and the transport that use it. Calls wait until Listen,
+// except health checks.
 // Also sets `self`. InvalidArgument if the task has no address, or its address cannot be used.
 Status Server::State::Bind() {
   const std::string wanted = options.task.address();
@@ -80,6 +81,7 @@ Status Server::State::Bind() {
   if (grpc_server == nullptr || port == 0) {
     return InvalidArgument("cannot listen on ", bound.ToString());
   }
+  health_service.Listen(*loop, *grpc_host.queue);
   bound.port = port;
   listens_at = bound.ToString();
   if (own.port == 0) own.port = port;
@@ -127,7 +129,6 @@ void Server::State::Listen() {
                          *grpc_host.queue);
   replica_service.Listen({.replica = replica ? &*replica : nullptr, .threads = &threads}, *loop,
                          *grpc_host.queue);
-  health_service.Listen(*loop, *grpc_host.queue);
   refused_calls.Listen(*loop, *grpc_host.queue);
   // The server's default configuration fills the fields that a client's ConfigProto leaves out.
   // SessionOptions do not show which fields those are, so there are no direct sessions if the

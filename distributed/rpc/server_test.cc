@@ -278,6 +278,17 @@ TEST(ServerTest, TellsWhetherItServes) {
   }
 }
 
+TEST(ServerTest, DoesNotServeBeforeItsStart) {
+  auto server = Server::Create(At("127.0.0.1:0"));
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto channel =
+      grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials());
+  std::string answer;
+  const grpc::Status status = CallBytes(channel, "/grpc.health.v1.Health/Check", "", &answer);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(answer, "\x08\x02");
+}
+
 // gRPC starts threads of this name for services of its callback interface. They would receive the
 // calls of all services, and wake the server's own thread for each.
 TEST(ServerTest, OnlyItsOwnThreadPollsItsConnections) {

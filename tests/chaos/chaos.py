@@ -44,7 +44,7 @@ def parse_flags():
                              "namespaces of their own")
     parser.add_argument("--seconds", type=float, default=None,
                         help="how long each freeze or cut lasts; default: 0.3, 1.5 or 14, at "
-                             "random. The chief has to name a task that is away for 12 or more")
+                             "random. The chief has to name a task that is away for more than 12")
     parser.add_argument("--ps", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--sync", action="store_true", help="workers take each step together")
@@ -53,6 +53,9 @@ def parse_flags():
     for fault in flags.faults:
         if fault not in FAULTS:
             parser.error("--faults: '%s' is none of %s" % (fault, ", ".join(FAULTS)))
+    away = {"freeze", "cut"} & set(flags.faults)
+    if flags.seconds is not None and not (away and flags.seconds > 0):
+        parser.error("--seconds: needs freeze or cut in --faults, and more than 0 seconds")
     if min(flags.ps, flags.workers) < 1:
         parser.error("--ps and --workers: at least 1")
     if flags.seed is None:
