@@ -92,7 +92,7 @@ class GroupByWindowDataset final : public Dataset {
       for (int64_t i = 0; i < groups; ++i) {
         ASSIGN_OR_RETURN(const int64_t key, reader->AnyInt());
         Group& group = groups_[key];
-        ASSIGN_OR_RETURN(group.window_size, reader->Int(1));
+        ASSIGN_OR_RETURN(group.window_size, reader->Int(1, INT64_MAX));
         ASSIGN_OR_RETURN(group.elements, RestoreElements(reader));
       }
       ASSIGN_OR_RETURN(const int64_t has_current, reader->Int(0, 1));

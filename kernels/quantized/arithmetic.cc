@@ -62,7 +62,7 @@ struct QuantizedOperands {
     }
     ASSIGN_OR_RETURN(const PartialShape both,
                      Broadcast(ctx.input(0).shape(), ctx.input(1).shape()));
-    o.shape = both.ToShape();
+    ASSIGN_OR_RETURN(o.shape, Shape::Make(both.dims()));
     return o;
   }
 };

@@ -55,6 +55,12 @@ TEST(QuantizedArithmetic, ProductsAreTensorFlows) {
   BinaryCall("QuantizedMul", kMatrix, Q8({3}, {1, 2, 3})).ExpectError("");
 }
 
+TEST(QuantizedArithmetic, EmptyTensorsWithTooLargeShapesAreRefused) {
+  const int64_t large = int64_t{1} << 40;
+  const Tensor x(DType::kQuint8, Shape({large, 1, 0})), y(DType::kQuint8, Shape({1, large, 0}));
+  for (const char* op : {"QuantizedAdd", "QuantizedMul"}) BinaryCall(op, x, y).ExpectError("shape");
+}
+
 TEST(QuantizedArithmetic, BiasesAreTensorFlows) {
   const Tensor low = F({}, {-327680}), high = F({}, {327680});
   const auto call = [](const Tensor& x, const Tensor& bias) {

@@ -97,9 +97,10 @@ struct Trials {
   static StatusOr<Trials> From(const KernelContext& ctx, const Tensor& shape, int first) {
     const Tensor &counts = ctx.input(first), &probs = ctx.input(first + 1);
     ASSIGN_OR_RETURN(const PartialShape both, Broadcast(counts.shape(), probs.shape()));
-    ASSIGN_OR_RETURN(Shape output, ShapeWithEnd(shape, both.ToShape()));
+    ASSIGN_OR_RETURN(Shape parameters, Shape::Make(both.dims()));
+    ASSIGN_OR_RETURN(Shape output, ShapeWithEnd(shape, parameters));
     RETURN_IF_ERROR(Check(counts, probs, ctx.output_type(0).dtype));
-    return Trials{counts, probs, both.ToShape(), std::move(output)};
+    return Trials{counts, probs, std::move(parameters), std::move(output)};
   }
 
   static Status Check(const Tensor& counts, const Tensor& probs, DType output) {

@@ -57,13 +57,24 @@ class Simon {
   std::array<uint64_t, 3> key_;
 };
 
+// Returns the number of bits of a block for the indices up to `max_index`.
+int BlockBits(uint64_t max_index) {
+  if (max_index == 0) return 16;
+  const int digits = static_cast<int>(std::ceil(std::log2(static_cast<double>(max_index))));
+  return std::max(digits + digits % 2, 16);
+}
+
+// Returns the number of encryptions for an index, on average.
+double EncryptionsPerIndex(uint64_t max_index) {
+  return std::ldexp(1, BlockBits(max_index)) / (static_cast<double>(max_index) + 1);
+}
+
 // Encrypts until the result is an index. Ends, because the cipher's cycle leads back to `index`.
 // If max_index is a power of 4, index max_index is not a block, and takes the place of index 0, as
 // in TensorFlow. REQUIRES: index <= max_index.
 uint64_t ShuffledIndex(uint64_t index, const Key& key, uint64_t max_index, int64_t rounds) {
   if (max_index == 0) return 0;
-  const int digits = static_cast<int>(std::ceil(std::log2(static_cast<double>(max_index))));
-  const Simon cipher(std::max(digits + digits % 2, 16) / 2, key, rounds);
+  const Simon cipher(BlockBits(max_index) / 2, key, rounds);
   do {
     index = cipher(index);
   } while (index > max_index);
@@ -122,11 +133,15 @@ class IndexShuffleKernel final : public Kernel {
                              ", 3], its shape is ", seed.shape().ToString());
     }
     RETURN_IF_ERROR(CheckIndices(index, max_index, count));
+    double encryptions = 1;
+    for (int64_t i = 0; i < max_index.num_elements(); ++i) {
+      encryptions = std::max(encryptions, EncryptionsPerIndex(BitsAt(max_index, i)));
+    }
     const bool scalar = index.rank() == 0 && seed.rank() == 1 && max_index.rank() == 0;
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, scalar ? Shape() : Shape({count}), &output));
     T* const out = output->mutable_data<T>();
-    const double cost = 20 * static_cast<double>(rounds_);
+    const double cost = 20 * static_cast<double>(rounds_) * encryptions;
     return LongLoop(ctx.step(), count, cost, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = seed.rank() == 1 ? 0 : 3 * i;

@@ -72,7 +72,7 @@ class SubstrKernel final : public Kernel {
                              positions.shape().ToString(), " vs. ", lengths.shape().ToString());
     }
     ASSIGN_OR_RETURN(const PartialShape both, Broadcast(input.shape(), positions.shape()));
-    const Shape shape = both.ToShape();
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(both.dims()));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     for (int64_t i = 0; i < shape.num_elements(); ++i) {
