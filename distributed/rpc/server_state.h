@@ -25,6 +25,7 @@
 #include "distributed/calls/channel.h"
 #include "distributed/calls/grpc_host.h"
 #include "distributed/insight/status_server.h"
+#include "distributed/rpc/graph_upload.h"
 #include "distributed/rpc/insight_service.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/refused_calls.h"
@@ -63,6 +64,7 @@ struct Server::State {
   MasterService master_service;
   InsightService insight_service;
   ReplicaService replica_service;
+  GraphUploads uploads{*options.env};  // of clients and masters
   RefusedCalls refused_calls;
   GrpcHost grpc_host;
   // Outlives the server, with which its service may be registered.

@@ -71,6 +71,12 @@ Status WorkerService::CheckIncarnation(uint64_t incarnation) const {
   return Aborted(self.ToString(), " has restarted");
 }
 
+Status WorkerService::CheckSession(const std::string& handle) const {
+  if (options_.worker->RenewLeases({handle}).empty()) return OkStatus();
+  return Aborted("session ", handle, " is not known to ", options_.worker->self().ToString(),
+                 "; it may have been restarted");
+}
+
 Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
                                 wire::GetStatusResponse* response) {
   if (request.incarnation() != 0) RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
@@ -117,6 +123,7 @@ Status WorkerService::CreateSession(const wire::CreateSessionRequest& request) {
 
 Status WorkerService::DeleteSession(const wire::DeleteSessionRequest& request) {
   RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  options_.uploads->Drop(request.session_handle());
   options_.worker->DeleteSession(request.session_handle());
   return OkStatus();
 }
@@ -125,14 +132,25 @@ Status WorkerService::RegisterGraph(grpc::ByteBuffer* bytes) {
   wire::RegisterGraphRequest request;
   RETURN_IF_ERROR(Parse(bytes, &request));
   RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  const std::string& session = request.session_handle();
   std::vector<Partition> partitions;
-  for (const wire::Partition& partition : request.partition()) {
+  for (wire::Partition& partition : *request.mutable_partition()) {
+    std::unique_ptr<ConstantPieces> constants;
+    if (GraphUploads::IsPart(partition.graph())) {
+      RETURN_IF_ERROR(CheckSession(session));
+      ASSIGN_OR_RETURN(
+          constants,
+          options_.uploads->Add(session, StrCat(request.graph_handle(), " on ", partition.device()),
+                                partition.mutable_graph()));
+      if (constants == nullptr) return OkStatus();  // the nodes come with a later call
+    }
     Graph graph(*options_.registry);
-    RETURN_IF_ERROR(ImportForTask(partition.graph(), options_.worker->self().name, &graph));
+    RETURN_IF_ERROR(ImportForTask(partition.mutable_graph(), constants.get(),
+                                  options_.worker->self().name, &graph));
     partitions.push_back({partition.device(), std::move(graph)});
   }
-  return options_.worker->RegisterGraph(request.session_handle(), request.graph_handle(),
-                                        std::move(partitions), FromProto(request.program()));
+  return options_.worker->RegisterGraph(session, request.graph_handle(), std::move(partitions),
+                                        FromProto(request.program()));
 }
 
 Status WorkerService::DeregisterGraph(const wire::DeregisterGraphRequest& request) {

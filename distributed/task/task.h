@@ -58,6 +58,8 @@ class Task {
     // See Master::CloseIdleSessions. 0: never; else `connected_clients` is needed.
     int64_t idle_timeout_ms = 0;
     std::function<absl::flat_hash_set<std::string>()> connected_clients = nullptr;
+    // Called every few seconds. May be null.
+    std::function<void()> housekeeping = nullptr;
     // Called after sessions have ended. `tensors`: no session is left that would reuse memory
     // which the allocator of tensors keeps. May be null.
     std::function<void(bool tensors)> return_memory = nullptr;
