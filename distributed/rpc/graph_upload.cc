@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/graph_upload.h"
 
-#include <iterator>
+#include <set>
+#include <utility>
 #include <vector>
 
-#include "core/base/error_origin.h"
+#include "core/wire/attr_proto.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -27,6 +28,24 @@ Status CheckNames(const tensorflow::GraphDef& def) {
     if (piece.name().size() > GraphUploads::kNameBytesMax) {
       return InvalidArgument("a name of ", piece.name().size(), " bytes of a constant");
     }
+  }
+  return OkStatus();
+}
+
+// Refuses pieces with which a few bytes would keep the memory of a large constant. ConstantPieces
+// has added the pieces, so their attributes are well-formed.
+Status CheckPieceSizes(const tensorflow::GraphDef& def) {
+  for (const tensorflow::NodeDef& piece : def.node()) {
+    const auto& attrs = piece.attr();
+    const auto count = static_cast<int64_t>(attrs.at("bytes").s().size());
+    if (count >= GraphUploads::kPieceBytesMin) continue;
+    ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(attrs.at("dtype").type()));
+    ASSIGN_OR_RETURN(const PartialShape declared, ShapeFromProto(attrs.at("shape").shape()));
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(declared.dims()));
+    const int64_t all = shape.num_elements() * static_cast<int64_t>(SizeOf(dtype));
+    if (count > 0 && attrs.at("offset").i() + count == all) continue;
+    return InvalidArgument("a piece of ", count, " bytes of a constant of ", all,
+                           " bytes; all but the last have at least ", GraphUploads::kPieceBytesMin);
   }
   return OkStatus();
 }
@@ -67,23 +86,43 @@ StatusOr<GraphUploads::Stamp> GraphUploads::TakeStamp(tensorflow::GraphDef* def)
   const Stamp stamp = {.id = static_cast<uint64_t>(id->second.i()),
                        .number = number->second.i(),
                        .checksum = static_cast<uint32_t>(checksum->second.i())};
+  if (stamp.number < 0) {
+    return InvalidArgument("a part of a graph has the number ", stamp.number);
+  }
   def->mutable_node()->RemoveLast();
   return stamp;
 }
 
-StatusOr<GraphUploads::Upload> GraphUploads::Take(const Key& key, const Stamp& stamp) {
-  Upload taken;  // an upload that ends is destroyed after the lock is released
+Status GraphUploads::Begin(const Name& name, const Stamp& stamp) {
+  if (uploads_.size() >= kUploadsMax) {
+    return ResourceExhausted("this task is receiving ", kUploadsMax, " graphs in parts already");
+  }
+  const auto first = uploads_.lower_bound({.session = name.session});
+  size_t count = 0;
+  for (auto it = first; it != uploads_.end() && it->first.session == name.session; ++it) ++count;
+  if (count >= kUploadsOfSessionMax) {
+    return ResourceExhausted("this task is receiving ", kUploadsOfSessionMax,
+                             " graphs of the session in parts already");
+  }
+  uploads_[name] = {
+      .id = stamp.id,
+      .serial = ++last_serial_,
+      .constants = std::make_unique<ConstantPieces>(INT64_MAX, kConstantBytesMin),
+      .last_ns = env_.NowNanos()};
+  return OkStatus();
+}
+
+StatusOr<GraphUploads::Upload> GraphUploads::Take(const Name& name, const Stamp& stamp) {
+  Upload dropped;  // destroyed after the lock is released
   MutexLock lock(mu_);
-  const auto found = uploads_.find(key);
+  auto found = uploads_.find(name);
   if (stamp.number == 0) {
     if (found != uploads_.end()) {
-      taken = std::move(found->second);
+      dropped = std::move(found->second);
       uploads_.erase(found);
-    } else if (uploads_.size() >= kUploadsMax) {
-      return ResourceExhausted("this task is receiving ", kUploadsMax, " graphs in parts already");
     }
-    return Upload{.id = stamp.id,
-                  .constants = std::make_unique<ConstantPieces>(INT64_MAX, kConstantBytesMin)};
+    RETURN_IF_ERROR(Begin(name, stamp));
+    found = uploads_.find(name);
   }
   if (found == uploads_.end()) {
     return Aborted("part ", stamp.number,
@@ -94,61 +133,121 @@ StatusOr<GraphUploads::Upload> GraphUploads::Take(const Key& key, const Stamp& s
   if (found->second.id != stamp.id) {
     return InvalidArgument("part ", stamp.number, " of a graph belongs to another upload");
   }
-  taken = std::move(found->second);
-  uploads_.erase(found);
-  RETURN_IF_ERROR(CheckNumber(stamp.number, taken.next));
-  return std::move(taken);
+  Status status = CheckNumber(stamp.number, found->second.next);
+  if (status.ok() && found->second.constants == nullptr) {
+    status = InvalidArgument("part ", stamp.number, " of a graph came twice at the same time");
+  }
+  if (!status.ok()) {
+    dropped = std::move(found->second);
+    uploads_.erase(found);
+    return status;
+  }
+  const Upload& upload = found->second;
+  return Upload{.id = upload.id,
+                .serial = upload.serial,
+                .next = upload.next,
+                .constants = std::move(found->second.constants),
+                .last_ns = upload.last_ns};
 }
 
-void GraphUploads::Put(const Key& key, Upload upload) {
-  ++upload.next;
+StatusOr<GraphUploads::Uploads::iterator> GraphUploads::Find(const Name& name,
+                                                             const Upload& upload) {
+  const auto found = uploads_.find(name);
+  if (found != uploads_.end() && found->second.serial == upload.serial) return found;
+  return Aborted("part ", upload.next, " of a graph was being read when its upload was dropped");
+}
+
+Status GraphUploads::Put(const Name& name, Upload upload) {
   const int64_t now_ns = env_.NowNanos();
   MutexLock lock(mu_);
-  uploads_[key] = std::move(upload);
-  for (auto it = uploads_.lower_bound({key.first, ""});
-       it != uploads_.end() && it->first.first == key.first; ++it) {
+  ASSIGN_OR_RETURN(const auto found, Find(name, upload));
+  ++upload.next;
+  found->second = std::move(upload);
+  const auto of_graph = [&](const Name& other) {
+    return other.session == name.session && other.graph == name.graph;
+  };
+  for (auto it = uploads_.lower_bound({.session = name.session, .graph = name.graph});
+       it != uploads_.end() && of_graph(it->first); ++it) {
     it->second.last_ns = now_ns;
   }
+  return OkStatus();
 }
 
-StatusOr<std::unique_ptr<ConstantPieces>> GraphUploads::Add(const std::string& session,
-                                                            const std::string& graph,
-                                                            tensorflow::GraphDef* def) {
-  ASSIGN_OR_RETURN(const Stamp stamp, TakeStamp(def));
-  const Key key(session, graph);
-  ASSIGN_OR_RETURN(Upload upload, Take(key, stamp));
-  if (ConstantPieces::Checksum(*def) != stamp.checksum) {
+Status GraphUploads::End(const Name& name, const Upload& upload) {
+  MutexLock lock(mu_);
+  ASSIGN_OR_RETURN(const auto found, Find(name, upload));
+  uploads_.erase(found);  // has no constants: `upload` has them
+  return OkStatus();
+}
+
+Status GraphUploads::Read(const tensorflow::GraphDef& def, const Stamp& stamp, Upload* upload) {
+  if (ConstantPieces::Checksum(def) != stamp.checksum) {
     return DataLoss("part ", stamp.number, " of a graph has a wrong checksum");
   }
-  if (!ConstantPieces::IsPiece(*def)) return std::move(upload.constants);
-  RETURN_IF_ERROR(CheckNames(*def));
-  RETURN_IF_ERROR(upload.constants->Add(*def));
-  Put(key, std::move(upload));
-  return nullptr;
+  if (!ConstantPieces::IsPiece(def)) return OkStatus();
+  RETURN_IF_ERROR(CheckNames(def));
+  RETURN_IF_ERROR(upload->constants->Add(def));
+  return CheckPieceSizes(def);
+}
+
+StatusOr<std::unique_ptr<ConstantPieces>> GraphUploads::Add(const Name& name,
+                                                            tensorflow::GraphDef* def) {
+  ASSIGN_OR_RETURN(const Stamp stamp, TakeStamp(def));
+  ASSIGN_OR_RETURN(Upload upload, Take(name, stamp));
+  const Status read = Read(*def, stamp, &upload);
+  if (read.ok() && ConstantPieces::IsPiece(*def)) {
+    RETURN_IF_ERROR(Put(name, std::move(upload)));
+    return nullptr;
+  }
+  const Status ended = End(name, upload);
+  RETURN_IF_ERROR(read);
+  RETURN_IF_ERROR(ended);
+  return std::move(upload.constants);
 }
 
 void GraphUploads::Drop(const std::string& session) {
   std::vector<Upload> dropped;  // destroyed after the lock is released
   MutexLock lock(mu_);
-  auto it = uploads_.lower_bound({session, ""});
-  while (it != uploads_.end() && it->first.first == session) {
+  auto it = uploads_.lower_bound({.session = session});
+  while (it != uploads_.end() && it->first.session == session) {
     dropped.push_back(std::move(it->second));
     it = uploads_.erase(it);
   }
 }
 
-void GraphUploads::DropIdle() {
-  const int64_t now_ns = env_.NowNanos();
+void GraphUploads::Drop(const std::string& session, uint64_t graph) {
   std::vector<Upload> dropped;  // destroyed after the lock is released
   MutexLock lock(mu_);
-  for (auto it = uploads_.begin(); it != uploads_.end();) {
-    if (now_ns - it->second.last_ns < kIdleNanos) {
-      ++it;
-      continue;
-    }
+  auto it = uploads_.lower_bound({.session = session, .graph = graph});
+  while (it != uploads_.end() && it->first.session == session && it->first.graph == graph) {
     dropped.push_back(std::move(it->second));
     it = uploads_.erase(it);
   }
+}
+
+bool GraphUploads::DropIdle(absl::FunctionRef<bool(const std::string& session)> exists) {
+  const int64_t now_ns = env_.NowNanos();
+  std::set<std::string> sessions;
+  std::vector<Upload> dropped;  // destroyed after the lock is released
+  {
+    MutexLock lock(mu_);
+    for (auto it = uploads_.begin(); it != uploads_.end();) {
+      if (now_ns - it->second.last_ns < kIdleNanos) {
+        sessions.insert(it->first.session);
+        ++it;
+        continue;
+      }
+      dropped.push_back(std::move(it->second));
+      it = uploads_.erase(it);
+    }
+  }
+  bool any = !dropped.empty();
+  for (const std::string& session : sessions) {  // without the lock, because `exists` locks, too
+    if (exists(session)) continue;
+    Drop(session);
+    any = true;
+  }
+  return any;
 }
 
 size_t GraphUploads::size() const {

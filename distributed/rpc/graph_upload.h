@@ -9,16 +9,18 @@
 // calls are made one after the other. The last GraphDef contains the graph's nodes.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/graph/graph_pieces.h"
+#include "core/tensor/caching_allocator.h"
 
 namespace penstock {
 
@@ -53,32 +55,44 @@ class GraphUpload {
 // Thread-safe.
 class GraphUploads {
  public:
-  static constexpr int64_t kIdleNanos = 60'000'000'000;
+  // The last GraphDef may take minutes to arrive: it may have 2 GiB.
+  static constexpr int64_t kIdleNanos = 600'000'000'000;
   static constexpr size_t kUploadsMax = 1'000;
+  static constexpr size_t kUploadsOfSessionMax = 250;
   // Smaller constants travel with the nodes. Larger ones are charged to the task's memory limit.
-  static constexpr int64_t kConstantBytesMin = 32 << 10;
+  static constexpr int64_t kConstantBytesMin = CachingAllocator::kSmallBytesMax + 1;
+  // The size of the smallest piece, except the last one of a constant.
+  static constexpr int64_t kPieceBytesMin = 64 << 10;
   static constexpr size_t kNameBytesMax = 32 << 10;
+
+  // Names a graph that a task receives.
+  struct Name {
+    std::string session;  // its handle
+    uint64_t graph = 0;   // of RegisterGraphRequest; 0 for the graph of a client
+    std::string device;   // of the partition; "" for the graph of a client
+    auto operator<=>(const Name&) const = default;
+  };
 
   explicit GraphUploads(Env& env) : env_(env) {}
 
   // Returns whether the GraphDef has a stamp.
   static bool IsPart(const tensorflow::GraphDef& def);
-  // Takes the next GraphDef of an upload, and removes its stamp. `session`: the handle of the
-  // session; `graph`: a name of the graph in it. A GraphDef with the number 0 begins an upload, and
-  // drops an earlier one of the same graph. Returns null until the last GraphDef, with which it
-  // returns the constants.
+  // Takes the next GraphDef of an upload, and removes its stamp. A GraphDef with the number 0
+  // begins an upload, and drops an earlier one of the same name. Returns null until the last
+  // GraphDef, with which it returns the constants.
   //
-  // InvalidArgument if a GraphDef is missing, came twice, belongs to another upload or is
-  // malformed; DataLoss if its checksum is wrong; Aborted if the upload is not known, because it
-  // was dropped; ResourceExhausted if this task has no memory for a constant, or receives
-  // kUploadsMax uploads.
-  StatusOr<std::unique_ptr<ConstantPieces>> Add(const std::string& session,
-                                                const std::string& graph,
-                                                tensorflow::GraphDef* def);
-  // Drops the uploads of a session.
+  // InvalidArgument if a GraphDef is missing, came twice, belongs to another upload, has too small
+  // pieces or is malformed; DataLoss if its checksum is wrong; Aborted if the upload is not known,
+  // because it was dropped; ResourceExhausted if this task has no memory for a constant, receives
+  // kUploadsMax uploads, or kUploadsOfSessionMax of the session.
+  StatusOr<std::unique_ptr<ConstantPieces>> Add(const Name& name, tensorflow::GraphDef* def);
+  // Drop the uploads of a session, or of one graph of a session. If a GraphDef is being read, its
+  // Add returns Aborted.
   void Drop(const std::string& session);
-  // Drops the uploads of all sessions for which no GraphDef has arrived for kIdleNanos.
-  void DropIdle();
+  void Drop(const std::string& session, uint64_t graph);
+  // Drops the uploads of all graphs for which no GraphDef has arrived for kIdleNanos, and those of
+  // sessions for which `exists` returns false. Returns whether there were any.
+  bool DropIdle(absl::FunctionRef<bool(const std::string& session)> exists);
   // Returns the number of uploads.
   size_t size() const;
 
@@ -86,20 +100,29 @@ class GraphUploads {
   struct Stamp;
   struct Upload {
     uint64_t id = 0;
-    int64_t next = 0;  // number of the GraphDef that comes next
-    std::unique_ptr<ConstantPieces> constants;
-    int64_t last_ns = 0;  // when the last GraphDef of the session arrived
+    uint64_t serial = 0;                        // tells this upload from others of the same name
+    int64_t next = 0;                           // number of the GraphDef that comes next
+    std::unique_ptr<ConstantPieces> constants;  // in the map: null while a GraphDef is read
+    int64_t last_ns = 0;                        // when the last GraphDef of the graph arrived
   };
-  using Key = std::pair<std::string, std::string>;  // session and graph
+  using Uploads = std::map<Name, Upload>;
 
   static StatusOr<Stamp> TakeStamp(tensorflow::GraphDef* def);
-  StatusOr<Upload> Take(const Key& key, const Stamp& stamp);
-  void Put(const Key& key, Upload upload);
+  static Status Read(const tensorflow::GraphDef& def, const Stamp& stamp, Upload* upload);
+  // Returns the upload to which the GraphDef belongs, whose constants the caller may then change
+  // without the lock, until Put or End.
+  StatusOr<Upload> Take(const Name& name, const Stamp& stamp);
+  Status Begin(const Name& name, const Stamp& stamp) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns the upload, or Aborted if it was dropped after Take.
+  StatusOr<Uploads::iterator> Find(const Name& name, const Upload& upload)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status Put(const Name& name, Upload upload);
+  Status End(const Name& name, const Upload& upload);
 
   Env& env_;
   mutable Mutex mu_;
-  // An upload is not in the map while its GraphDef is read.
-  std::map<Key, Upload> uploads_ ABSL_GUARDED_BY(mu_);
+  Uploads uploads_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_serial_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace penstock

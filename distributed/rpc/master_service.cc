@@ -99,8 +99,9 @@ void MasterService::AcceptCalls(CompletionLoop& loop, grpc::ServerCompletionQueu
   listen(&AS::RequestCreateSession, [this](auto call) { CreateSession(std::move(call)); });
   listen(&AS::RequestExtendSession, on_thread([this](auto& call) { return ExtendSession(&call); }));
   listen(&AS::RequestCloseSession, on_thread([this](auto& call) {
+    const Status closed = master_->CloseSession(call.request().session_handle());
     uploads_->Drop(call.request().session_handle());
-    return master_->CloseSession(call.request().session_handle());
+    return closed;
   }));
   listen(&AS::RequestReset, on_thread([this](auto& call) { return Reset(call.request()); }));
   listen(&AS::RequestMakeCallable, on_thread([this](auto& call) {
@@ -225,6 +226,20 @@ StatusOr<std::shared_ptr<MasterSession>> MasterService::FindSession(
   return session;
 }
 
+StatusOr<std::unique_ptr<ConstantPieces>> MasterService::AddPart(
+    const MasterSession& session, tensorflow::ExtendSessionRequest* request) {
+  // Checks the version with each part, because the upload of a graph may take minutes.
+  const int64_t version = session.version(), expected = request->current_graph_version();
+  if (expected >= 0 && expected != version) {
+    return Aborted("Current version is ", version, " but caller expected ", expected, ".");
+  }
+  auto constants = uploads_->Add({.session = session.handle()}, request->mutable_graph_def());
+  const Status known = master_->FindSession(session.handle()).status();
+  if (known.ok()) return constants;
+  uploads_->Drop(session.handle());  // the session was closed meanwhile
+  return known;
+}
+
 Status MasterService::ExtendGraph(tensorflow::ExtendSessionRequest* request,
                                   const grpc::ServerContext& context,
                                   tensorflow::ExtendSessionResponse* response) {
@@ -232,7 +247,7 @@ Status MasterService::ExtendGraph(tensorflow::ExtendSessionRequest* request,
   tensorflow::GraphDef* const def = request->mutable_graph_def();
   std::unique_ptr<ConstantPieces> constants;
   if (GraphUploads::IsPart(*def)) {
-    ASSIGN_OR_RETURN(constants, uploads_->Add(session->handle(), /*graph=*/"", def));
+    ASSIGN_OR_RETURN(constants, AddPart(*session, request));
     if (constants == nullptr) {  // the nodes come with a later call
       response->set_new_graph_version(session->version());
       return OkStatus();
@@ -242,6 +257,7 @@ Status MasterService::ExtendGraph(tensorflow::ExtendSessionRequest* request,
                    session->Extend(request->current_graph_version(), [&](Graph* graph) {
                      return ImportForTask(def, constants.get(), master_->self().name, graph);
                    }));
+  uploads_->Drop(session->handle());  // a graph that still arrives is for the old version
   response->set_new_graph_version(version);
   return OkStatus();
 }

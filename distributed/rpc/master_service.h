@@ -94,6 +94,11 @@ class MasterService {
   // Changes the request.
   Status ExtendGraph(tensorflow::ExtendSessionRequest* request, const grpc::ServerContext& context,
                      tensorflow::ExtendSessionResponse* response);
+  // Adds a part of a graph, which this function changes, to its upload. Returns the constants if it
+  // was the last part, else null. Aborted if the client expects another version of the session's
+  // graph.
+  StatusOr<std::unique_ptr<ConstantPieces>> AddPart(const MasterSession& session,
+                                                    tensorflow::ExtendSessionRequest* request);
   Status Reset(const tensorflow::ResetRequest& request);
   Status MakeCallable(const tensorflow::MakeCallableRequest& request,
                       const grpc::ServerContext& context,

@@ -99,6 +99,7 @@ struct Server::State {
 
   // server_task.cc: the task. MakeTask after Bind, MakeReplica once the cluster is known.
   Status MakeTask();
+  bool HasSession(const std::string& handle);
   Status MakeReplica();
   StatusOr<std::string> WitnessAddress() const;
   Replica::Options ReplicaOptions(const std::string& other, const std::string& witness);

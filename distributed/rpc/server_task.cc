@@ -44,6 +44,15 @@ PieceLimits UploadLimits(int message_bytes_max) {
 
 }  // namespace
 
+// Returns whether the task's master or worker has the session.
+bool Server::State::HasSession(const std::string& handle) {
+  if (task->master().FindSession(handle).ok()) return true;
+  for (const Worker::SessionUse& session : task->worker().session_memory()) {
+    if (session.session == handle) return true;
+  }
+  return false;
+}
+
 Status Server::State::MakeTask() {
   ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(self.name));
   Task::Parts parts{
@@ -61,7 +70,12 @@ Status Server::State::MakeTask() {
       .create_timeout_ms = options.create_session_timeout_ms,
       .idle_timeout_ms = options.session_idle_timeout_ms,
       .connected_clients = [this] { return Connected(); },
-      .housekeeping = [this] { uploads.DropIdle(); },
+      .drop_unused =
+          [this] {
+            return uploads.DropIdle([this](const std::string& handle) {
+              return HasSession(handle);
+            });
+          },
       .return_memory = ReturnFreeMemory,
       .memory = {.session = options.session_memory_limit, .step = options.step_memory_limit}};
   if (const auto& file = options.calibration_file; file.has_value())

@@ -11,6 +11,16 @@
 #include "distributed/rpc/value_proto.h"
 
 namespace penstock {
+namespace {
+
+bool HasDevice(const Worker& worker, const std::string& name) {
+  for (const DeviceInfo& device : worker.devices()) {
+    if (device.name.ToString() == name) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 void WorkerService::Use(Options options) {
   options_ = std::move(options);
@@ -123,9 +133,30 @@ Status WorkerService::CreateSession(const wire::CreateSessionRequest& request) {
 
 Status WorkerService::DeleteSession(const wire::DeleteSessionRequest& request) {
   RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
-  options_.uploads->Drop(request.session_handle());
   options_.worker->DeleteSession(request.session_handle());
+  options_.uploads->Drop(request.session_handle());
   return OkStatus();
+}
+
+StatusOr<std::unique_ptr<ConstantPieces>> WorkerService::AddPart(
+    const wire::RegisterGraphRequest& request, wire::Partition* partition) {
+  const std::string& session = request.session_handle();
+  RETURN_IF_ERROR(CheckSession(session));
+  if (ConstantPieces::IsPiece(partition->graph()) && request.partition_size() != 1) {
+    return InvalidArgument("a part of a graph with ", request.partition_size() - 1,
+                           " other partitions");
+  }
+  // The device becomes a part of the upload's name, which takes memory.
+  if (!HasDevice(*options_.worker, partition->device())) {
+    return InvalidArgument("a partition for ", partition->device(), ", which ",
+                           options_.worker->self().name, " does not have");
+  }
+  auto constants = options_.uploads->Add({session, request.graph_handle(), partition->device()},
+                                         partition->mutable_graph());
+  const Status known = CheckSession(session);  // the session may have ended meanwhile
+  if (known.ok()) return constants;
+  options_.uploads->Drop(session);
+  return known;
 }
 
 Status WorkerService::RegisterGraph(grpc::ByteBuffer* bytes) {
@@ -137,11 +168,7 @@ Status WorkerService::RegisterGraph(grpc::ByteBuffer* bytes) {
   for (wire::Partition& partition : *request.mutable_partition()) {
     std::unique_ptr<ConstantPieces> constants;
     if (GraphUploads::IsPart(partition.graph())) {
-      RETURN_IF_ERROR(CheckSession(session));
-      ASSIGN_OR_RETURN(
-          constants,
-          options_.uploads->Add(session, StrCat(request.graph_handle(), " on ", partition.device()),
-                                partition.mutable_graph()));
+      ASSIGN_OR_RETURN(constants, AddPart(request, &partition));
       if (constants == nullptr) return OkStatus();  // the nodes come with a later call
     }
     Graph graph(*options_.registry);
@@ -156,6 +183,8 @@ Status WorkerService::RegisterGraph(grpc::ByteBuffer* bytes) {
 Status WorkerService::DeregisterGraph(const wire::DeregisterGraphRequest& request) {
   RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
   options_.worker->DeregisterGraph(request.session_handle(), request.graph_handle());
+  // If registering the graph has failed, only some of its parts have come.
+  options_.uploads->Drop(request.session_handle(), request.graph_handle());
   return OkStatus();
 }
 

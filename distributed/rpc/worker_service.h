@@ -45,6 +45,11 @@ class WorkerService {
   Status GetStatus(const wire::GetStatusRequest& request, wire::GetStatusResponse* response);
   Status CreateSession(const wire::CreateSessionRequest& request);
   Status DeleteSession(const wire::DeleteSessionRequest& request);
+  // Adds the partition, a part of an upload, which this function changes. Returns the constants if
+  // it was the last part, else null. Aborted if the session is not known; InvalidArgument if this
+  // task does not have the device, or if a part without nodes is not alone in its request.
+  StatusOr<std::unique_ptr<ConstantPieces>> AddPart(const wire::RegisterGraphRequest& request,
+                                                    wire::Partition* partition);
   // Parses and clears `bytes`, a RegisterGraphRequest. If a partition of it is a part of an upload,
   // registers the graph only when all partitions are complete.
   Status RegisterGraph(grpc::ByteBuffer* bytes);
