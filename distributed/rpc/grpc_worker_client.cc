@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/mutex.h"
+#include "core/base/timeout.h"
 #include "distributed/calibration/calibration_file.h"
 #include "distributed/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
@@ -22,13 +23,14 @@ constexpr int kLanesMax = 1024;
 
 class GrpcWorkerClient final : public WorkerClient {
  public:
-  GrpcWorkerClient(const TaskId& task, Channels& channels, Env& env, CompletionLoop& loop,
-                   StepCalls* calls, const PieceLimits& limits)
+  GrpcWorkerClient(const TaskId& task, Channels& channels, Env& env, Scheduler& threads,
+                   CompletionLoop& loop, StepCalls* calls, const PieceLimits& limits)
       : name_(task.ToString()),
         task_(task.name),
         address_(task.address),
         channels_(channels),
         env_(env),
+        threads_(threads),
         loop_(loop),
         calls_(calls),
         limits_(limits) {
@@ -84,7 +86,8 @@ class GrpcWorkerClient final : public WorkerClient {
                      const TrainingProgram& program, const CallOptions& options,
                      Done done) override {
     const auto registration = std::make_shared<Registration>(
-        Registration{std::move(partitions), options, std::move(done)});
+        Registration{std::move(partitions), options,
+                     env_.NowNanos() + TimeoutNanos(options.timeout_ms), std::move(done)});
     wire::RegisterGraphRequest& request = registration->request;
     request.set_incarnation(options.incarnation);
     request.set_session_handle(session);
@@ -171,11 +174,18 @@ class GrpcWorkerClient final : public WorkerClient {
   struct Registration {
     std::vector<Partition> partitions;
     CallOptions options;
+    int64_t deadline_ns = 0;  // of all calls
     Done done;
     std::vector<GraphUpload> uploads = {};    // of the partitions
     wire::RegisterGraphRequest request = {};  // the last one, with the partitions that are complete
   };
 
+  // Returns the options of the next call.
+  CallOptions CallOptionsOf(const Registration& graph) const {
+    CallOptions options = graph.options;
+    options.timeout_ms = (graph.deadline_ns - env_.NowNanos()) / kNanosPerMilli;
+    return options;
+  }
   // Sends the next part of a graph, and the following ones when it is answered. The last request
   // contains the nodes of all partitions.
   void Continue(const std::shared_ptr<Registration>& graph) {
@@ -192,22 +202,34 @@ class GrpcWorkerClient final : public WorkerClient {
       return std::move(graph->done)(ResourceExhausted(
           "the graph for ", name_, " is larger than 2 GiB without its large constants of numbers"));
     }
-    Call<wire::RegisterGraphResponse>(&Stub::PrepareAsyncRegisterGraph, request, graph->options,
+    const CallOptions options = CallOptionsOf(*graph);
+    if (options.timeout_ms <= 0) return std::move(graph->done)(TooLate(*graph));
+    Call<wire::RegisterGraphResponse>(&Stub::PrepareAsyncRegisterGraph, request, options,
                                       std::move(graph->done));
   }
   // Sends the last partition of the request alone, and removes it from the request.
   void SendPart(const std::shared_ptr<Registration>& graph) {
+    CallOptions options = CallOptionsOf(*graph);
+    if (options.timeout_ms <= 0) return std::move(graph->done)(TooLate(*graph));
+    options.timeout_ms = std::min(options.timeout_ms, kPartTimeoutMs);
     wire::RegisterGraphRequest& request = graph->request;
     wire::RegisterGraphRequest part;
     part.set_incarnation(request.incarnation());
     part.set_session_handle(request.session_handle());
     part.set_graph_handle(request.graph_handle());
     part.mutable_partition()->AddAllocated(request.mutable_partition()->ReleaseLast());
-    Call<wire::RegisterGraphResponse>(&Stub::PrepareAsyncRegisterGraph, part, graph->options,
+    Call<wire::RegisterGraphResponse>(&Stub::PrepareAsyncRegisterGraph, part, options,
                                       Done([this, graph](const Status& sent) {
-                                        if (sent.ok()) return Continue(graph);
-                                        std::move(graph->done)(sent);
+                                        // graph->done keeps this client alive.
+                                        threads_.Schedule([this, graph, sent] {
+                                          if (sent.ok()) return Continue(graph);
+                                          std::move(graph->done)(sent);
+                                        });
                                       }));
+  }
+  Status TooLate(const Registration& graph) const {
+    return DeadlineExceeded(name_, ": the graph was not sent within ", graph.options.timeout_ms,
+                            " ms");
   }
 
   using Stub = wire::Worker::Stub;
@@ -321,6 +343,7 @@ class GrpcWorkerClient final : public WorkerClient {
   const std::string address_;
   Channels& channels_;
   Env& env_;
+  Scheduler& threads_;
   CompletionLoop& loop_;
   StepCalls* calls_;
   const PieceLimits limits_;
@@ -334,9 +357,9 @@ class GrpcWorkerClient final : public WorkerClient {
 }  // namespace
 
 std::unique_ptr<WorkerClient> NewGrpcWorkerClient(const TaskId& task, Channels& channels, Env& env,
-                                                  CompletionLoop& loop, StepCalls* calls,
-                                                  const PieceLimits& limits) {
-  return std::make_unique<GrpcWorkerClient>(task, channels, env, loop, calls, limits);
+                                                  Scheduler& threads, CompletionLoop& loop,
+                                                  StepCalls* calls, const PieceLimits& limits) {
+  return std::make_unique<GrpcWorkerClient>(task, channels, env, threads, loop, calls, limits);
 }
 
 }  // namespace penstock

@@ -63,7 +63,7 @@ Status Server::State::MakeTask() {
       .registry = &Registry::Global(),
       .transport = transport.get(),
       .connect = [this](const TaskId& other) -> std::shared_ptr<WorkerClient> {
-        return NewGrpcWorkerClient(other, channels, *options.env, *loop, &*calls,
+        return NewGrpcWorkerClient(other, channels, *options.env, threads, *loop, &*calls,
                                    UploadLimits(options.max_message_bytes));
       },
       .health = {.interval_ms = options.heartbeat_ms, .misses_max = options.heartbeats_missed_max},
