@@ -62,9 +62,12 @@ class RemoteSession final : public SessionInterface {
   ~RemoteSession() override { (void)Close(); }
 
   Status Extend(const Graph& graph) override {
-    MutexLock lock(mu_);
-    if (closed_) return Closed();
-    if (graph.max_id() == nodes_sent_ && !handle_.empty()) return OkStatus();
+    MutexLock extending(extend_mu_);
+    {
+      MutexLock lock(mu_);
+      if (closed_) return Closed();
+      if (graph.max_id() == nodes_sent_ && !handle_.empty()) return OkStatus();
+    }
     if (graph.max_id() < nodes_sent_) {
       return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
     }
@@ -174,7 +177,7 @@ class RemoteSession final : public SessionInterface {
 
   Status Close() override {
     tensorflow::CloseSessionRequest request;
-    closing_ = true;  // ends an upload, which holds mu_
+    closing_ = true;  // ends an upload
     {
       MutexLock lock(mu_);
       if (std::exchange(closed_, true) || handle_.empty()) return OkStatus();
@@ -256,37 +259,52 @@ class RemoteSession final : public SessionInterface {
   }
 
   // Sends the nodes that the session has not seen: in one message if it holds them, else in parts.
-  Status Send(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  Status Send(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(extend_mu_) {
+    const int64_t deadline_ns = env_.NowNanos() + TimeoutNanos(options_.operation_timeout_ms);
     PieceLimits limits = limits_;
     if (GraphUpload(graph, limits, 0, nodes_sent_).whole()) {
       tensorflow::GraphDef def;
       ExportGraph(graph, &def, nodes_sent_);
       if (static_cast<int64_t>(def.ByteSizeLong()) <= limits.whole_bytes_max) {
-        return handle_.empty() ? Create(&def) : SendExtension(&def, 0);
+        return SendWhole(&def);
       }
       limits.whole_bytes_max = 0;
     }
-    if (handle_.empty()) RETURN_IF_ERROR(Create(nullptr));
-    return Upload(graph, limits);
+    RETURN_IF_ERROR(Handle().status());
+    return Upload(graph, limits, deadline_ns);
   }
 
-  // Sends the nodes in parts, together within the operation timeout of the session if it has one.
-  Status Upload(const Graph& graph, const PieceLimits& limits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const int64_t timeout_ms = options_.operation_timeout_ms;
-    const int64_t deadline_ns = env_.NowNanos() + TimeoutNanos(timeout_ms);
+  // Sends the nodes with the call that creates the session, or extends it. Clears `def`.
+  Status SendWhole(tensorflow::GraphDef* def) {
+    {
+      MutexLock lock(mu_);
+      if (closed_) return Closed();
+      if (handle_.empty()) return Create(def);
+    }
+    tensorflow::ExtendSessionRequest request = NewExtension();
+    request.mutable_graph_def()->Swap(def);
+    return SendExtension(request, /*timeout_ms=*/0, /*last=*/true);
+  }
+
+  // Sends the nodes in parts. If the session has an operation timeout, they must be sent before
+  // `deadline_ns`.
+  Status Upload(const Graph& graph, const PieceLimits& limits, int64_t deadline_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(extend_mu_) {
     GraphUpload upload(graph, limits, env_.RandomU64(), nodes_sent_);
-    tensorflow::GraphDef def;
-    while (upload.Next(&def)) {
+    tensorflow::ExtendSessionRequest request = NewExtension();
+    while (upload.Next(request.mutable_graph_def())) {
       if (closing_) return Closed();
       int64_t left_ms = 0;
-      if (timeout_ms > 0) {
+      if (options_.operation_timeout_ms > 0) {
         left_ms = (deadline_ns - env_.NowNanos()) / 1'000'000;
         if (left_ms <= 0) {
-          return DeadlineExceeded(master_.name(), ": the graph was not sent within ", timeout_ms,
-                                  " ms");
+          return DeadlineExceeded(master_.name(), ": the graph was not sent within ",
+                                  options_.operation_timeout_ms, " ms");
         }
       }
-      RETURN_IF_ERROR(SendExtension(&def, left_ms));
+      const bool last = !ConstantPieces::IsPiece(request.graph_def());
+      const Status sent = SendExtension(request, left_ms, last);
+      if (!sent.ok()) return closing_ ? Closed() : sent;
     }
     return OkStatus();
   }
@@ -305,20 +323,27 @@ class RemoteSession final : public SessionInterface {
     return OkStatus();
   }
 
-  // Clears `graph`. A `timeout_ms` of 0 means the session's operation timeout.
-  Status SendExtension(tensorflow::GraphDef* graph, int64_t timeout_ms)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  // Returns a request without a graph. REQUIRES: the session has been created.
+  tensorflow::ExtendSessionRequest NewExtension() {
     tensorflow::ExtendSessionRequest request;
+    MutexLock lock(mu_);
     request.set_session_handle(handle_);
     request.set_current_graph_version(version_);
-    request.mutable_graph_def()->Swap(graph);
+    return request;
+  }
+
+  // Sends a graph or a part of one. A `timeout_ms` of 0 means the session's operation timeout.
+  // `last`: the graph is complete, so that the session has a new version.
+  Status SendExtension(const tensorflow::ExtendSessionRequest& request, int64_t timeout_ms,
+                       bool last) {
     RETURN_IF_ERROR(CheckSize(request));
     tensorflow::ExtendSessionResponse response;
     grpc::ClientContext context;
     RETURN_IF_ERROR(
         FromGrpc(master_.Answer(&Stub::ExtendSession, request, &response, &context, timeout_ms),
                  master_.name()));
-    version_ = response.new_graph_version();
+    MutexLock lock(mu_);
+    if (last) version_ = response.new_graph_version();
     return OkStatus();
   }
 
@@ -387,11 +412,12 @@ class RemoteSession final : public SessionInterface {
   const PieceLimits limits_;
   MasterStub master_;  // Create connects it, before it sets handle_
   std::atomic<bool> closing_{false};
-  Mutex mu_;
+  Mutex extend_mu_;  // held for the time of an Extend; locked before mu_
+  int nodes_sent_ ABSL_GUARDED_BY(extend_mu_) = 0;
+  Mutex mu_;  // held for the time of a call only while the session is created
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   std::string handle_ ABSL_GUARDED_BY(mu_);  // "" until Create has succeeded
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
-  int nodes_sent_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<CallableId, CallableSpec> callables_ ABSL_GUARDED_BY(mu_);
 };
 
