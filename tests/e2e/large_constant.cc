@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -41,13 +42,13 @@ class Stopwatch {
 
 struct Flags {
   std::string target, device = "/job:ps/task:0", file;
-  int64_t bytes = 0, message_bytes = GraphUpload::kLimits.whole_bytes_max;
+  int64_t bytes = 0, more_bytes = 0, message_bytes = GraphUpload::kLimits.whole_bytes_max;
 };
 
 constexpr char kFrom[] = "Placeholder:0", kPart[] = "Slice:0";
 
 // Returns a graph with a constant whose element i is i % 1000, and kPart: the two elements of it
-// from the index that is fed as kFrom.
+// from the index that is fed as kFrom. If there are more_bytes, a second constant has them.
 StatusOr<Graph> MakeGraph(const Flags& flags) {
   GraphBuilder g;
   const auto device = g.DeviceScope(flags.device);
@@ -58,6 +59,12 @@ StatusOr<Graph> MakeGraph(const Flags& flags) {
   const Output from =
       CallIn(g, "Placeholder", {}, {{"dtype", DType::kInt64}, {"shape", PartialShape({1})}});
   Call("Slice", {large, from, Constant(g, Tensor::Vector<int64_t>({2}))});
+  if (flags.more_bytes > 0) {
+    ASSIGN_OR_RETURN(Tensor more,
+                     Tensor::Make(CpuAllocator(), DType::kUint8, Shape({flags.more_bytes})));
+    std::fill_n(more.mutable_data<uint8_t>(), flags.more_bytes, 0);
+    Constant(g, std::move(more));
+  }
   RETURN_IF_ERROR(g.status());
   return std::move(g.mutable_graph());
 }
@@ -107,6 +114,7 @@ int Main(int argc, char** argv) {
   Flags flags;
   app.add_option("--target", flags.target, "grpc://host:port of the master")->required();
   app.add_option("--bytes", flags.bytes, "bytes of the constant")->required();
+  app.add_option("--more_bytes", flags.more_bytes, "bytes of a second constant");
   app.add_option("--device", flags.device, "device of the constant");
   app.add_option("--message_bytes", flags.message_bytes, "larger graphs are sent in parts");
   app.add_option("--file", flags.file, "where to write the graph");

@@ -48,7 +48,11 @@ class LargeGraphTest(ClusterTest):
         ran = self.run_constant(address, "--bytes=200000000", "--message_bytes=1000000")
         self.assertEqual(ran.returncode, 1)
         self.assertIn("no memory for a tensor float32[50000000]", ran.stderr)
-        # What was uploaded does not stay.
+        # The task frees the first constant if the second one is too large.
+        ran = self.run_constant(address, "--bytes=60000000", "--more_bytes=200000000",
+                                "--message_bytes=1000000")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("no memory for a tensor uint8[200000000]", ran.stderr)
         ran = self.run_constant(address, "--bytes=60000000", "--message_bytes=1000000")
         self.assertEqual(ran.returncode, 0, ran.stderr)
 
