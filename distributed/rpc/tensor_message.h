@@ -24,14 +24,13 @@ class TensorMessageWriter {
   // Adds the fields of `message`, which has the type of the message being written.
   void Add(const google::protobuf::MessageLite& message);
   // Add a tensor to the repeated field with the number `field`, whose type is NamedTensorProto or
-  // TensorProto. AddTensor does not send `name`, which is for errors; "" if it
-  // is not known.
+  // TensorProto. AddTensor does not send `name`, which is for errors; "" if it is not known.
   void AddNamedTensor(int field, string_view name, const Tensor& tensor);
   void AddTensor(int field, string_view name, const Tensor& tensor);
 
-  // Returns the message. Returns the first error of a tensor that cannot be written;
-  // ResourceExhausted, with the name of the largest tensor, if the message is longer than messages
-  // can be (2 GiB).
+  // Returns the message, or the first error of a tensor that cannot be written; ResourceExhausted,
+  // with the name of the largest tensor of numbers, if the message is longer than messages can be
+  // (2 GiB).
   StatusOr<grpc::ByteBuffer> Take();
 
  private:
