@@ -87,6 +87,12 @@ TEST(StochasticCastToInt, AgreesWithTensorFlow) {
   // Vectors of 8 floats share a block of the stream.
   ExpectOutputs({"StochasticCastToInt", WithStream(F({13}, x)), to_int32},
                 {I({13}, {0, -1, 1, -1, 2, 301, -40000, 8, 0, 1, -1, 3, 0})});
+  // Vectors of 4 doubles share a block, but only while there are 8 more elements.
+  ExpectOutputs(
+      {"StochasticCastToInt",
+       WithStream(D({13}, {.5, -.5, 1.25, -1.25, 2, 300.5, -40000.5, 7.75, .1, .9, -.9, 3.5, .5})),
+       to_int32},
+      {I({13}, {0, -1, 1, -1, 2, 301, -40000, 8, 0, 1, -1, 3, 1})});
 }
 
 TEST(StochasticCastToInt, Saturates) {

@@ -2,6 +2,7 @@
 //
 // StochasticCastToInt: rounds numbers up or down at random, so that the mean of the results is the
 // number.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -23,6 +24,9 @@ constexpr int64_t kElementsPerBlock =
     std::is_same_v<Out, int32_t>&& std::is_same_v<In, float>    ? 8
     : std::is_same_v<Out, int32_t>&& std::is_same_v<In, double> ? 4
                                                                 : 1;
+
+// TensorFlow's vectorized loop makes vectors of this many integers; a rest goes one by one.
+constexpr int64_t kVector = 8;
 
 template <class In>
 bool NeedsNumber(In x, double lowest, double largest) {
@@ -80,11 +84,11 @@ class StochasticCastKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Rounds whole groups with one block for each group, and the remaining elements one by one.
+  // Rounds whole vectors with one block for each group, and the remaining elements one by one.
   static Status RoundInGroups(KernelContext& ctx, const Philox& start, const In* in, int64_t count,
                               Out* out) {
     constexpr int64_t kGroup = kElementsPerBlock<In, Out>;
-    const int64_t groups = count / kGroup;
+    const int64_t groups = count / kVector * (kVector / kGroup);
     RETURN_IF_ERROR(LongLoop(ctx.step(), groups, 20, [&](int64_t begin, int64_t end) {
       Philox stream = start;
       stream.Skip(static_cast<uint64_t>(begin));

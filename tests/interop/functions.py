@@ -120,9 +120,14 @@ def early_random_generators(cluster):
                                    maxval=tf.constant(90, tf.int64)),
             ops.StatefulRandomBinomial(resource=generator.state.handle, algorithm=1,
                                        shape=[4, 2], counts=[10., 1000.], probs=[.3, .6])]
+        states = []
+        for draw in draws:
+            with tf.control_dependencies([draw]):
+                states.append(generator.state.read_value())
+        steps = list(zip(draws, states))
     with cluster.session() as session:
         session.run(v1.global_variables_initializer())
-        return [session.run([draw, generator.state]) for draw in draws + draws[:1]]
+        return [session.run(step) for step in steps + steps[:1]]
 
 
 @program("resource")
