@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/crc32c.h"
 #include "core/base/error_origin.h"
 #include "core/base/version.h"
 #include "core/graph/export_node.h"
@@ -61,9 +62,6 @@ StatusOr<Piece> ParsePiece(const tensorflow::NodeDef& node) {
                            declared.ToString());
   }
   ASSIGN_OR_RETURN(piece.shape, Shape::Make(declared.dims()));
-  if (piece.shape.num_elements() == 0) {
-    return InvalidArgument("a piece of a constant of 0 bytes");
-  }
   piece.offset = offset->second.i();
   piece.bytes = &bytes->second.s();
   return piece;
@@ -71,14 +69,14 @@ StatusOr<Piece> ParsePiece(const tensorflow::NodeDef& node) {
 
 }  // namespace
 
-GraphPieces::GraphPieces(const Graph& graph, const PieceLimits& limits)
-    : graph_(graph), limits_(limits) {
+GraphPieces::GraphPieces(const Graph& graph, const PieceLimits& limits, int first_id)
+    : graph_(graph), limits_(limits), first_id_(first_id) {
   int64_t all = 0;
-  for (int id = 0; id < graph.max_id(); ++id) {
+  for (int id = first_id; id < graph.max_id(); ++id) {
     if (const Node* const node = graph.node(id)) all += TensorBytesOf(*node);
   }
   if (all <= limits.whole_bytes_max) return;
-  for (int id = 0; id < graph.max_id(); ++id) {
+  for (int id = first_id; id < graph.max_id(); ++id) {
     const Node* const node = graph.node(id);
     const Tensor* const value = node == nullptr ? nullptr : PlainValue(*node);
     if (value != nullptr && BytesOf(*value) >= limits.constant_bytes_min && value->bytes() > 0) {
@@ -121,7 +119,7 @@ void GraphPieces::WritePiece(tensorflow::GraphDef* def) {
 void GraphPieces::WriteNodes(tensorflow::GraphDef* def) const {
   def->mutable_versions()->set_producer(kGraphDefProducer);
   auto large = large_.begin();
-  for (int id = 0; id < graph_.max_id(); ++id) {
+  for (int id = first_id_; id < graph_.max_id(); ++id) {
     const Node* const node = graph_.node(id);
     if (node == nullptr) continue;
     tensorflow::NodeDef* const written = def->add_node();
@@ -139,6 +137,16 @@ bool ConstantPieces::IsPiece(const tensorflow::GraphDef& def) {
   return def.node_size() > 0 && def.node(0).op() == kPieceOp;
 }
 
+uint32_t ConstantPieces::Checksum(const tensorflow::GraphDef& def) {
+  uint32_t checksum = 0;
+  if (!IsPiece(def)) return checksum;
+  for (const tensorflow::NodeDef& piece : def.node()) {
+    const auto bytes = piece.attr().find("bytes");
+    if (bytes != piece.attr().end()) checksum = ExtendCrc32c(checksum, bytes->second.s());
+  }
+  return checksum;
+}
+
 Status ConstantPieces::Add(const tensorflow::GraphDef& def) {
   for (const tensorflow::NodeDef& piece : def.node()) {
     RETURN_IF_ERROR(InNode(AddPiece(piece), piece.name()));
@@ -153,6 +161,9 @@ Status ConstantPieces::AddPiece(const tensorflow::NodeDef& node) {
     const auto size = static_cast<int64_t>(SizeOf(piece.dtype));
     if (piece.shape.num_elements() > bytes_left_ / size) {
       return DataLoss("the constants take more bytes than their file");
+    }
+    if (const int64_t bytes = piece.shape.num_elements() * size; bytes < constant_bytes_min_) {
+      return InvalidArgument("a piece of a constant of ", bytes, " bytes");
     }
     ASSIGN_OR_RETURN(Tensor value, Tensor::Make(CpuAllocator(), piece.dtype, piece.shape));
     bytes_left_ -= BytesOf(value);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contents of a graph file larger than 2 GiB (piece_file.h): a sequence of GraphDefs, because
-// one message cannot be so large. GraphPieces makes them; ConstantPieces makes a graph of them.
+// A graph larger than 2 GiB as a sequence of GraphDefs, because one message cannot be so large.
+// GraphPieces makes them; ConstantPieces makes a graph of them. They are the contents of a graph
+// file (piece_file.h), or are sent to another process (distributed/rpc/graph_upload.h).
 //
 // All GraphDefs but the last one contain parts of large constants, as nodes of the pseudo op
 // _ConstantPiece. The last one contains the nodes of the graph; its large constants have no values.
@@ -34,8 +35,8 @@ struct PieceLimits {
 
 class GraphPieces {
  public:
-  // Borrows the graph.
-  GraphPieces(const Graph& graph, const PieceLimits& limits);
+  // Takes the nodes from `first_id` on. Borrows the graph.
+  GraphPieces(const Graph& graph, const PieceLimits& limits, int first_id = 0);
 
   // Returns whether there is only one GraphDef, the same as that of ExportGraph.
   bool whole() const { return large_.empty(); }
@@ -48,6 +49,7 @@ class GraphPieces {
 
   const Graph& graph_;
   const PieceLimits limits_;
+  const int first_id_;
   std::vector<const Node*> large_;  // constants that are written in pieces, in order of id
   size_t next_ = 0;                 // the constant in large_ whose next piece is written
   int64_t offset_ = 0;              // where in its bytes that piece begins
@@ -61,18 +63,24 @@ class GraphPieces {
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path,
                       const PieceLimits& limits);
 
-// Collects the parts of constants until the nodes of the graph follow. Does not trust the file.
+// Collects the parts of constants until the nodes of the graph follow. Does not trust the
+// GraphDefs.
 class ConstantPieces {
  public:
   // `bytes_max` limits the bytes of all constants together: they cannot have more than their file.
-  explicit ConstantPieces(int64_t bytes_max) : bytes_left_(bytes_max) {}
+  // `constant_bytes_min` is the size of the smallest constant that may come in pieces.
+  explicit ConstantPieces(int64_t bytes_max, int64_t constant_bytes_min = 1)
+      : bytes_left_(bytes_max), constant_bytes_min_(constant_bytes_min) {}
 
   // Returns whether the GraphDef contains parts of constants instead of nodes.
   static bool IsPiece(const tensorflow::GraphDef& def);
+  // Returns the CRC-32C of the bytes of the parts; 0 if the GraphDef contains nodes.
+  static uint32_t Checksum(const tensorflow::GraphDef& def);
 
   // Stores parts of constants. The parts of one constant must come in order. InvalidArgument if a
-  // part is malformed or does not continue its constant; DataLoss if the constants have more bytes
-  // than `bytes_max`; ResourceExhausted if this task has no memory for the constant.
+  // part is malformed, does not continue its constant, or is for a constant that is too small;
+  // DataLoss if the constants have more bytes than `bytes_max`; ResourceExhausted if this task has
+  // no memory for the constant.
   Status Add(const tensorflow::GraphDef& def);
   // Adds the nodes of `def` to `graph` (ImportGraph), and gives them the values that have come in
   // pieces. Changes `def`. Call it once. InvalidArgument if a value is missing or incomplete, or is
@@ -88,6 +96,7 @@ class ConstantPieces {
   Status AddPiece(const tensorflow::NodeDef& piece);
 
   int64_t bytes_left_;
+  const int64_t constant_bytes_min_;
   std::map<std::string, Arriving> arrivings_;  // by name
 };
 

@@ -19,7 +19,6 @@ constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // A worker deletes a session if its master has not renewed the lease for this long.
 constexpr int64_t kLeaseMs = kMinuteMs;
-constexpr int64_t kRegisterTimeoutMs = kMinuteMs;
 // How long a thread polls for the end of a step before it blocks: about the cost of waking it.
 constexpr auto kSpin = std::chrono::microseconds(50);
 
@@ -61,7 +60,7 @@ MasterSession::MasterSession(Options options)
                                  .graph = graph_,
                                  .steps = steps_,
                                  .threads = options_.services.threads,
-                                 .register_timeout_ms = TimeoutMs(kRegisterTimeoutMs),
+                                 .register_timeout_ms = TimeoutMs(0),
                                  .memory_limit = options_.session.memory_limit})),
       measuring_({.session = options_.handle,
                   .build_cost_model = options_.session.build_cost_model,

@@ -28,6 +28,25 @@ bool Updates(const std::vector<Partition>& partitions) {
   return false;
 }
 
+int64_t TensorBytesOf(const std::vector<Partition>& partitions) {
+  int64_t bytes = 0;
+  for (const Partition& partition : partitions) {
+    for (const Node* const node : partition.graph.nodes()) {
+      for (const auto& [name, attr] : node->attrs()) {
+        const Tensor* const tensor = attr.get<Tensor>();
+        if (tensor != nullptr) bytes += static_cast<int64_t>(tensor->bytes());
+      }
+    }
+  }
+  return bytes;
+}
+
+// Returns the default limit for registering graphs with so many bytes of tensors.
+int64_t RegisterTimeoutMs(int64_t bytes) {
+  constexpr int64_t kMinuteMs = 60'000, kMiB = 1 << 20;
+  return kMinuteMs + bytes / kMiB * kMinuteMs / 1024;
+}
+
 }  // namespace
 
 std::vector<PreparedSteps::Prepared> PreparedSteps::List() const {
@@ -65,6 +84,9 @@ StatusOr<SessionGraph::Compiled> PreparedSteps::Compile(PreparedStep* step) {
 void PreparedSteps::Register(const Prepared& step, SessionGraph::Compiled compiled) {
   step->session = options_.session;
   step->tasks = options_.tasks;
+  const int64_t timeout_ms = options_.register_timeout_ms > 0
+                                 ? options_.register_timeout_ms
+                                 : RegisterTimeoutMs(TensorBytesOf(compiled.partitions));
   std::map<std::string, std::vector<Partition>> by_task;
   for (Partition& partition : compiled.partitions) {
     const auto task = TaskName::OfDevice(partition.device);
@@ -84,7 +106,7 @@ void PreparedSteps::Register(const Prepared& step, SessionGraph::Compiled compil
     const TrainingProgram& program = Updates(partitions) ? compiled.program : no_updates;
     part.task->client->RegisterGraph(
         options_.session, part.graph, std::move(partitions), program,
-        {.incarnation = part.task->id.incarnation, .timeout_ms = options_.register_timeout_ms},
+        {.incarnation = part.task->id.incarnation, .timeout_ms = timeout_ms},
         Join::Part(join));
   }
 }

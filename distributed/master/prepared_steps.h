@@ -34,6 +34,8 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
     std::shared_ptr<SessionGraph> graph;
     std::shared_ptr<const SessionSteps> steps;  // says whether the session is open
     Scheduler* threads = nullptr;
+    // The limit for registering a step's graphs. 0: a minute, and another one for each GiB of the
+    // graphs' tensors.
     int64_t register_timeout_ms = 0;
     int64_t memory_limit = 0;  // SessionOptions::memory_limit
   };

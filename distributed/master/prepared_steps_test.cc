@@ -19,22 +19,23 @@ class PreparedStepsTest : public FakeTasksTest {
           .session = "s",
           .services = {.env = &env_, .timer = timer_.get(), .threads = &scheduler_},
           .activity = std::make_shared<ClientActivity>(env_)});
-      const auto graph = std::make_shared<SessionGraph>(
+      graph_ = std::make_shared<SessionGraph>(
           SessionGraph::Options{.registry = &Registry::Global(),
                                 .task = kWorker,
                                 .devices = {tasks->list[0].devices[0], tasks->list[1].devices[0]},
                                 .env = &env_,
                                 .threads = &scheduler_});
-      CHECK_OK(graph->Extend(0, Whole).status());
+      CHECK_OK(graph_->Extend(0, Whole).status());
       prepared_ = std::make_shared<PreparedSteps>(PreparedSteps::Options{.session = "s",
                                                                          .tasks = tasks,
-                                                                         .graph = graph,
+                                                                         .graph = graph_,
                                                                          .steps = steps_,
                                                                          .threads = &scheduler_,
                                                                          .memory_limit = 1'000});
       body();
       tasks->session_deleted = true;  // nothing to deregister
       prepared_ = nullptr;
+      graph_ = nullptr;
       steps_ = nullptr;
     });
   }
@@ -48,6 +49,7 @@ class PreparedStepsTest : public FakeTasksTest {
   }
 
   std::shared_ptr<SessionSteps> steps_;
+  std::shared_ptr<SessionGraph> graph_;
   std::shared_ptr<PreparedSteps> prepared_;
   std::optional<Status> ended_;
 };
@@ -98,6 +100,25 @@ TEST_F(PreparedStepsTest, AStepThatFailsIsDropped) {
     ps_->register_answer = OkStatus();
     Await(again);
     EXPECT_EQ(ended_, OkStatus());
+  });
+}
+
+// Large constants take time to send.
+TEST_F(PreparedStepsTest, ATaskHasMoreTimeToTakeALargeGraph) {
+  WithSteps([&] {
+    Await(Get("here"));
+    EXPECT_EQ(worker_->register_timeout_ms, 60'000);
+    CHECK_OK(graph_
+                 ->Extend(-1,
+                          [](Graph* graph) {
+                            graph->set_attr(graph->FindNode("there"), "_large",
+                                            Tensor(DType::kUint8, Shape({64 << 20})));
+                            return OkStatus();
+                          })
+                 .status());
+    Await(Get("there"));
+    EXPECT_EQ(ended_, OkStatus());
+    EXPECT_EQ(ps_->register_timeout_ms, 63'750);
   });
 }
 

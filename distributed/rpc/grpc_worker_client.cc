@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/mutex.h"
-#include "core/graph/graph_proto.h"
+#include "core/base/timeout.h"
 #include "distributed/calibration/calibration_file.h"
 #include "distributed/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
@@ -23,15 +23,17 @@ constexpr int kLanesMax = 1024;
 
 class GrpcWorkerClient final : public WorkerClient {
  public:
-  GrpcWorkerClient(const TaskId& task, Channels& channels, Env& env, CompletionLoop& loop,
-                   StepCalls* calls)
+  GrpcWorkerClient(const TaskId& task, Channels& channels, Env& env, Scheduler& threads,
+                   CompletionLoop& loop, StepCalls* calls, const PieceLimits& limits)
       : name_(task.ToString()),
         task_(task.name),
         address_(task.address),
         channels_(channels),
         env_(env),
+        threads_(threads),
         loop_(loop),
-        calls_(calls) {
+        calls_(calls),
+        limits_(limits) {
     const StatusOr<TaskName> parsed = TaskName::Parse(task.name);
     if (parsed.ok()) {
       worker_ = *parsed;
@@ -83,23 +85,20 @@ class GrpcWorkerClient final : public WorkerClient {
   void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
                      const TrainingProgram& program, const CallOptions& options,
                      Done done) override {
-    wire::RegisterGraphRequest request;
+    const auto registration = std::make_shared<Registration>(
+        Registration{std::move(partitions), options,
+                     env_.NowNanos() + TimeoutNanos(options.timeout_ms), std::move(done)});
+    wire::RegisterGraphRequest& request = registration->request;
     request.set_incarnation(options.incarnation);
     request.set_session_handle(session);
     request.set_graph_handle(graph);
-    for (const Partition& partition : partitions) {
-      wire::Partition* const p = request.add_partition();
-      p->set_device(partition.device);
-      ExportGraph(partition.graph, p->mutable_graph());
-    }
     if (!program.empty()) ToProto(program, request.mutable_program());
-    constexpr size_t kMessageBytesMax = (size_t{1} << 31) - 1;  // protobuf's limit
-    if (request.ByteSizeLong() > kMessageBytesMax) {
-      return std::move(done)(ResourceExhausted(
-          "the graph for ", name_, " is larger than 2 GiB: feed or restore large constants"));
+    PieceLimits limits = limits_;
+    limits.whole_bytes_max /= std::max<int64_t>(1, registration->partitions.size());
+    for (const Partition& partition : registration->partitions) {
+      registration->uploads.emplace_back(partition.graph, limits, env_.RandomU64());
     }
-    Call<wire::RegisterGraphResponse>(&Stub::PrepareAsyncRegisterGraph, request, options,
-                                      std::move(done));
+    Continue(registration);
   }
 
   void DeregisterGraph(const std::string& session, uint64_t graph, const CallOptions& options,
@@ -171,6 +170,68 @@ class GrpcWorkerClient final : public WorkerClient {
   }
 
  private:
+  // A graph that is being registered.
+  struct Registration {
+    std::vector<Partition> partitions;
+    CallOptions options;
+    int64_t deadline_ns = 0;  // of all calls
+    Done done;
+    std::vector<GraphUpload> uploads = {};    // of the partitions
+    wire::RegisterGraphRequest request = {};  // the last one, with the partitions that are complete
+  };
+
+  // Returns the options of the next call.
+  CallOptions CallOptionsOf(const Registration& graph) const {
+    CallOptions options = graph.options;
+    options.timeout_ms = (graph.deadline_ns - env_.NowNanos()) / kNanosPerMilli;
+    return options;
+  }
+  // Sends the next part of a graph, and the following ones when it is answered. The last request
+  // contains the nodes of all partitions.
+  void Continue(const std::shared_ptr<Registration>& graph) {
+    wire::RegisterGraphRequest& request = graph->request;
+    while (request.partition_size() < static_cast<int>(graph->partitions.size())) {
+      const int next = request.partition_size();
+      wire::Partition* const partition = request.add_partition();
+      partition->set_device(graph->partitions[next].device);
+      graph->uploads[next].Next(partition->mutable_graph());
+      if (ConstantPieces::IsPiece(partition->graph())) return SendPart(graph);
+    }
+    constexpr size_t kMessageBytesMax = (size_t{1} << 31) - 1;  // protobuf's limit
+    if (request.ByteSizeLong() > kMessageBytesMax) {
+      return std::move(graph->done)(ResourceExhausted(
+          "the graph for ", name_, " is larger than 2 GiB without its large constants of numbers"));
+    }
+    const CallOptions options = CallOptionsOf(*graph);
+    if (options.timeout_ms <= 0) return std::move(graph->done)(TooLate(*graph));
+    Call<wire::RegisterGraphResponse>(&Stub::PrepareAsyncRegisterGraph, request, options,
+                                      std::move(graph->done));
+  }
+  // Sends the last partition of the request alone, and removes it from the request.
+  void SendPart(const std::shared_ptr<Registration>& graph) {
+    CallOptions options = CallOptionsOf(*graph);
+    if (options.timeout_ms <= 0) return std::move(graph->done)(TooLate(*graph));
+    options.timeout_ms = std::min(options.timeout_ms, kPartTimeoutMs);
+    wire::RegisterGraphRequest& request = graph->request;
+    wire::RegisterGraphRequest part;
+    part.set_incarnation(request.incarnation());
+    part.set_session_handle(request.session_handle());
+    part.set_graph_handle(request.graph_handle());
+    part.mutable_partition()->AddAllocated(request.mutable_partition()->ReleaseLast());
+    Call<wire::RegisterGraphResponse>(&Stub::PrepareAsyncRegisterGraph, part, options,
+                                      Done([this, graph](const Status& sent) {
+                                        // graph->done keeps this client alive.
+                                        threads_.Schedule([this, graph, sent] {
+                                          if (sent.ok()) return Continue(graph);
+                                          std::move(graph->done)(sent);
+                                        });
+                                      }));
+  }
+  Status TooLate(const Registration& graph) const {
+    return DeadlineExceeded(name_, ": the graph was not sent within ", graph.options.timeout_ms,
+                            " ms");
+  }
+
   using Stub = wire::Worker::Stub;
   template <class Request, class Response>
   using Prepare = std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> (Stub::*)(
@@ -282,8 +343,10 @@ class GrpcWorkerClient final : public WorkerClient {
   const std::string address_;
   Channels& channels_;
   Env& env_;
+  Scheduler& threads_;
   CompletionLoop& loop_;
   StepCalls* calls_;
+  const PieceLimits limits_;
   TaskName worker_;
   Mutex mu_;                                                     // locked before a stream's mutex
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // the channel of the stub
@@ -294,8 +357,9 @@ class GrpcWorkerClient final : public WorkerClient {
 }  // namespace
 
 std::unique_ptr<WorkerClient> NewGrpcWorkerClient(const TaskId& task, Channels& channels, Env& env,
-                                                  CompletionLoop& loop, StepCalls* calls) {
-  return std::make_unique<GrpcWorkerClient>(task, channels, env, loop, calls);
+                                                  Scheduler& threads, CompletionLoop& loop,
+                                                  StepCalls* calls, const PieceLimits& limits) {
+  return std::make_unique<GrpcWorkerClient>(task, channels, env, threads, loop, calls, limits);
 }
 
 }  // namespace penstock

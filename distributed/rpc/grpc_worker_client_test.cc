@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/grpc_worker_client.h"
 
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <thread>
+
 #include "core/base/join.h"
 #include "core/base/testing/eventually.h"
+#include "core/base/thread_pool.h"
+#include "core/graph/builder.h"
 #include "distributed/rpc/testing/serving_worker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -43,9 +50,13 @@ class GrpcWorkerClientTest : public testing::Test {
   GrpcWorkerClientTest() : client_(ClientOf(serving_.host().address())) {}
 
   std::unique_ptr<WorkerClient> ClientOf(const std::string& address) {
+    return ClientOf(address, GraphUpload::kLimits, serving_.threads());
+  }
+  std::unique_ptr<WorkerClient> ClientOf(const std::string& address, const PieceLimits& limits,
+                                         Scheduler& threads) {
     return NewGrpcWorkerClient({.name = TestWorker::kTask, .address = address},
-                               *serving_.host().host().channels, Env::Real(),
-                               serving_.host().loop());
+                               *serving_.host().host().channels, Env::Real(), threads,
+                               serving_.host().loop(), nullptr, limits);
   }
   // Begins a call with `start`, waits for its end, and returns its status.
   Status Call(const std::function<void(Done)>& start) {
@@ -158,7 +169,8 @@ TEST_F(GrpcWorkerClientTest, ALostTaskEndsItsStepsAndIsNamed) {
   ServingWorker other;
   const auto client =
       NewGrpcWorkerClient({.name = TestWorker::kTask, .address = other.host().address()},
-                          *serving_.host().host().channels, Env::Real(), serving_.host().loop());
+                          *serving_.host().host().channels, Env::Real(), serving_.threads(),
+                          serving_.host().loop());
   client_ = nullptr;
   Ended step(serving_.threads()), created(serving_.threads()), registered(serving_.threads());
   client->CreateSession({.handle = "s"}, kCall, created.done());
@@ -188,6 +200,127 @@ TEST_F(GrpcWorkerClientTest, AShutdownGivesItsReason) {
             }),
             OkStatus());
   EXPECT_EQ(serving_.AwaitShutdown(), "the end");
+}
+
+constexpr PieceLimits kSmallParts = {
+    .whole_bytes_max = 100 << 10, .piece_bytes_max = 64 << 10, .constant_bytes_min = 64 << 10};
+
+// Returns two partitions for the device, each with a constant of 200,000 bytes: four pieces.
+std::vector<Partition> LargePartitions() {
+  std::vector<Partition> partitions;
+  for (int i = 0; i < 2; ++i) {
+    GraphBuilder g;
+    Tensor value(DType::kFloat, Shape({50'000}));
+    std::fill_n(value.mutable_data<float>(), 50'000, static_cast<float>(i));
+    Constant(g, std::move(value));
+    CHECK_OK(g.status());
+    partitions.push_back({TestWorker::kDevice, std::move(g.mutable_graph())});
+  }
+  return partitions;
+}
+
+// Records the requests to register graphs, and answers each after `delay`.
+class SlowRegistration final : public wire::Worker::Service {
+ public:
+  explicit SlowRegistration(std::chrono::milliseconds delay) : delay_(delay) {
+    host_.host().builder->RegisterService(this);
+    host_.Start();
+  }
+  ~SlowRegistration() override { host_.Stop(); }
+  std::string address() const { return host_.address(); }
+  std::vector<wire::RegisterGraphRequest> requests() {
+    MutexLock lock(mu_);
+    return requests_;
+  }
+
+ private:
+  grpc::Status RegisterGraph(grpc::ServerContext*, const wire::RegisterGraphRequest* request,
+                             wire::RegisterGraphResponse*) override {
+    {
+      MutexLock lock(mu_);
+      requests_.push_back(*request);
+    }
+    std::this_thread::sleep_for(delay_);
+    return grpc::Status::OK;
+  }
+
+  const std::chrono::milliseconds delay_;
+  Mutex mu_;
+  std::vector<wire::RegisterGraphRequest> requests_ ABSL_GUARDED_BY(mu_);
+  TestHost host_;
+};
+
+TEST_F(GrpcWorkerClientTest, PartitionsTravelInParts) {
+  SlowRegistration worker(std::chrono::milliseconds(0));
+  client_ = ClientOf(worker.address(), kSmallParts, serving_.threads());
+  ASSERT_EQ(Register(LargePartitions()), OkStatus());
+  const auto requests = worker.requests();
+  ASSERT_EQ(requests.size(), 9u);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(requests[i].graph_handle(), 1u);
+    ASSERT_EQ(requests[i].partition_size(), 1);
+    EXPECT_TRUE(ConstantPieces::IsPiece(requests[i].partition(0).graph()));
+  }
+  ASSERT_EQ(requests[8].partition_size(), 2);
+  for (const auto& partition : requests[8].partition()) {
+    EXPECT_EQ(partition.device(), TestWorker::kDevice);
+    EXPECT_TRUE(GraphUploads::IsPart(partition.graph()));
+  }
+}
+
+TEST_F(GrpcWorkerClientTest, AWorkerTakesPartsAndReportsErrors) {
+  client_ = ClientOf(serving_.host().address(), kSmallParts, serving_.threads());
+  std::vector<Partition> partitions = LargePartitions();
+  partitions.pop_back();
+  ASSERT_EQ(Create("s"), OkStatus());
+  EXPECT_EQ(Register(std::move(partitions)), OkStatus());
+  EXPECT_EQ(Run(Step(1)), OkStatus());
+  EXPECT_EQ(serving_.uploads().size(), 0u);
+  partitions = LargePartitions();
+  partitions[1].device += "7";
+  const Status refused = Register(std::move(partitions));
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("CPU:07"));
+  EXPECT_EQ(serving_.uploads().size(), 1u) << "that of the first partition";
+  EXPECT_EQ(Call([&](Done done) { client_->DeregisterGraph("s", 1, kCall, std::move(done)); }),
+            OkStatus());
+  EXPECT_EQ(serving_.uploads().size(), 0u);
+}
+
+TEST_F(GrpcWorkerClientTest, TheTimeoutOfARegistrationIsForAllParts) {
+  SlowRegistration worker(std::chrono::milliseconds(80));
+  client_ = ClientOf(worker.address(), kSmallParts, serving_.threads());
+  const Status status = Call([&](Done done) {
+    client_->RegisterGraph("s", 1, LargePartitions(), {},
+                           {.incarnation = TestWorker::kIncarnation, .timeout_ms = 200},
+                           std::move(done));
+  });
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
+  EXPECT_LT(worker.requests().size(), 5u);
+}
+
+// The polling thread must stay free, or heartbeats are not answered.
+TEST_F(GrpcWorkerClientTest, PartsAreMadeOnThePool) {
+  SlowRegistration worker(std::chrono::milliseconds(0));
+  ThreadPool one("one", 1);
+  std::promise<void> busy, free;
+  one.Schedule([&] {
+    busy.set_value();
+    free.get_future().wait();
+  });
+  busy.get_future().wait();
+  client_ = ClientOf(worker.address(), kSmallParts, one);
+  Ended registered(serving_.threads());
+  client_->RegisterGraph("s", 1, LargePartitions(), {}, kCall, registered.done());
+  EXPECT_TRUE(Eventually([&] { return worker.requests().size() == 1; }));
+  // The calls of another client end meanwhile, and no second part is made.
+  const auto other = ClientOf(serving_.host().address());
+  EXPECT_TRUE(Ask(*other, {}, kCall).ok());
+  EXPECT_TRUE(Ask(*other, {}, kCall).ok());
+  EXPECT_EQ(worker.requests().size(), 1u);
+  free.set_value();
+  EXPECT_EQ(registered.Get(), OkStatus());
+  EXPECT_EQ(worker.requests().size(), 9u);
 }
 
 // A worker of another version, which reports its version.

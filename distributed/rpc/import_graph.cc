@@ -28,11 +28,9 @@ bool LacksAnOp(const tensorflow::GraphDef& def, const Registry& registry) {
   return false;
 }
 
-}  // namespace
-
-Status ImportForTask(const tensorflow::GraphDef& def, const std::string& task, Graph* graph) {
-  Status status = ImportGraph(def, graph);
-  if (status.code() != StatusCode::kNotFound || !LacksAnOp(def, graph->registry())) return status;
+Status Explain(const Status& status, const tensorflow::GraphDef& def, const std::string& task,
+               const Graph& graph) {
+  if (status.code() != StatusCode::kNotFound || !LacksAnOp(def, graph.registry())) return status;
   Status explained(status.code(),
                    StrCat(status.message(), "; this is ", task,
                           ": if a library has the op, start that task with --load=LIBRARY "
@@ -40,6 +38,18 @@ Status ImportForTask(const tensorflow::GraphDef& def, const std::string& task, G
   status.ForEachPayload(
       [&](string_view type, const absl::Cord& payload) { explained.SetPayload(type, payload); });
   return explained;
+}
+
+}  // namespace
+
+Status ImportForTask(const tensorflow::GraphDef& def, const std::string& task, Graph* graph) {
+  return Explain(ImportGraph(def, graph), def, task, *graph);
+}
+
+Status ImportForTask(tensorflow::GraphDef* def, ConstantPieces* constants, const std::string& task,
+                     Graph* graph) {
+  if (constants == nullptr) return ImportForTask(*def, task, graph);
+  return Explain(constants->Import(def, graph), *def, task, *graph);
 }
 
 }  // namespace penstock

@@ -68,9 +68,10 @@ Status MasterService::SetDefaultConfig(const std::string& text) {
   return OkStatus();
 }
 
-void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& loop,
-                           grpc::ServerCompletionQueue& queue) {
+void MasterService::Listen(Master& master, GraphUploads& uploads, Scheduler& threads,
+                           CompletionLoop& loop, grpc::ServerCompletionQueue& queue) {
   master_ = &master;
+  uploads_ = &uploads;
   threads_ = &threads;
   tensorflow::ConfigProto default_config = default_config_;
   // If both are set, NumThreadsOf takes the server's number of threads from them: then the log must
@@ -98,7 +99,9 @@ void MasterService::AcceptCalls(CompletionLoop& loop, grpc::ServerCompletionQueu
   listen(&AS::RequestCreateSession, [this](auto call) { CreateSession(std::move(call)); });
   listen(&AS::RequestExtendSession, on_thread([this](auto& call) { return ExtendSession(&call); }));
   listen(&AS::RequestCloseSession, on_thread([this](auto& call) {
-    return master_->CloseSession(call.request().session_handle());
+    const Status closed = master_->CloseSession(call.request().session_handle());
+    uploads_->Drop(call.request().session_handle());
+    return closed;
   }));
   listen(&AS::RequestReset, on_thread([this](auto& call) { return Reset(call.request()); }));
   listen(&AS::RequestMakeCallable, on_thread([this](auto& call) {
@@ -223,14 +226,38 @@ StatusOr<std::shared_ptr<MasterSession>> MasterService::FindSession(
   return session;
 }
 
-Status MasterService::ExtendGraph(const tensorflow::ExtendSessionRequest& request,
+StatusOr<std::unique_ptr<ConstantPieces>> MasterService::AddPart(
+    const MasterSession& session, tensorflow::ExtendSessionRequest* request) {
+  // Checks the version with each part, because the upload of a graph may take minutes.
+  const int64_t version = session.version(), expected = request->current_graph_version();
+  if (expected >= 0 && expected != version) {
+    return Aborted("Current version is ", version, " but caller expected ", expected, ".");
+  }
+  auto constants = uploads_->Add({.session = session.handle()}, request->mutable_graph_def());
+  const Status known = master_->FindSession(session.handle()).status();
+  if (known.ok()) return constants;
+  uploads_->Drop(session.handle());  // the session was closed meanwhile
+  return known;
+}
+
+Status MasterService::ExtendGraph(tensorflow::ExtendSessionRequest* request,
                                   const grpc::ServerContext& context,
                                   tensorflow::ExtendSessionResponse* response) {
-  ASSIGN_OR_RETURN(const auto session, FindSession(request.session_handle(), context));
+  ASSIGN_OR_RETURN(const auto session, FindSession(request->session_handle(), context));
+  tensorflow::GraphDef* const def = request->mutable_graph_def();
+  std::unique_ptr<ConstantPieces> constants;
+  if (GraphUploads::IsPart(*def)) {
+    ASSIGN_OR_RETURN(constants, AddPart(*session, request));
+    if (constants == nullptr) {  // the nodes come with a later call
+      response->set_new_graph_version(session->version());
+      return OkStatus();
+    }
+  }
   ASSIGN_OR_RETURN(const int64_t version,
-                   session->Extend(request.current_graph_version(), [&](Graph* graph) {
-                     return ImportForTask(request.graph_def(), master_->self().name, graph);
+                   session->Extend(request->current_graph_version(), [&](Graph* graph) {
+                     return ImportForTask(def, constants.get(), master_->self().name, graph);
                    }));
+  uploads_->Drop(session->handle());  // a graph that still arrives is for the old version
   response->set_new_graph_version(version);
   return OkStatus();
 }
@@ -239,7 +266,7 @@ Status MasterService::ExtendSession(GraphCall* call) {
   tensorflow::ExtendSessionRequest request;
   tensorflow::ExtendSessionResponse response;
   RETURN_IF_ERROR(Parse(&call->request(), &request));
-  RETURN_IF_ERROR(ShowNode(ExtendGraph(request, call->context(), &response)));
+  RETURN_IF_ERROR(ShowNode(ExtendGraph(&request, call->context(), &response)));
   call->response() = BytesOf(response);
   return OkStatus();
 }

@@ -22,6 +22,7 @@
 #include "distributed/master/master.h"
 #include "distributed/rpc/call_threads.h"
 #include "distributed/rpc/client_limits.h"
+#include "distributed/rpc/graph_upload.h"
 #include "proto/tensorflow/master_service.grpc.pb.h"
 
 namespace penstock {
@@ -51,8 +52,8 @@ class MasterService {
   // Sets the limits for clients in other processes. Must be called before Listen.
   void SetLimits(const ClientLimits::Options& limits) { limits_.emplace(limits); }
   // Begins to take calls. REQUIRES: the server runs. All arguments are borrowed; the loop polls
-  // `queue`.
-  void Listen(Master& master, Scheduler& threads, CompletionLoop& loop,
+  // `queue`; `uploads` collects graphs that come in parts.
+  void Listen(Master& master, GraphUploads& uploads, Scheduler& threads, CompletionLoop& loop,
               grpc::ServerCompletionQueue& queue);
   // Waits until no call has a thread of its own any more.
   void WaitForCalls() { call_threads_.Wait(); }
@@ -89,9 +90,15 @@ class MasterService {
                                                        const grpc::ServerContext& context);
   // Parses and clears the call's request, extends the session, and sets the response.
   Status ExtendSession(GraphCall* call);
-  Status ExtendGraph(const tensorflow::ExtendSessionRequest& request,
-                     const grpc::ServerContext& context,
+  // Adds the nodes of the request to the session's graph, or a part of a graph to its upload.
+  // Changes the request.
+  Status ExtendGraph(tensorflow::ExtendSessionRequest* request, const grpc::ServerContext& context,
                      tensorflow::ExtendSessionResponse* response);
+  // Adds a part of a graph, which this function changes, to its upload. Returns the constants if it
+  // was the last part, else null. Aborted if the client expects another version of the session's
+  // graph.
+  StatusOr<std::unique_ptr<ConstantPieces>> AddPart(const MasterSession& session,
+                                                    tensorflow::ExtendSessionRequest* request);
   Status Reset(const tensorflow::ResetRequest& request);
   Status MakeCallable(const tensorflow::MakeCallableRequest& request,
                       const grpc::ServerContext& context,
@@ -119,6 +126,7 @@ class MasterService {
   std::set<std::string> logged_
       ABSL_GUARDED_BY(logged_mu_);  // options that LogIgnoredOptionsOnce has named
   Master* master_ = nullptr;
+  GraphUploads* uploads_ = nullptr;
   Scheduler* threads_ = nullptr;
   AsyncService service_;
   RecentRequests recent_;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The client's side of TensorFlow's session protocol. Every call blocks its thread.
+#include "distributed/rpc/remote_session.h"
+
+#include <atomic>
 #include <map>
 #include <utility>
 
 #include "core/base/mutex.h"
+#include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/calls/status_proto.h"
+#include "distributed/rpc/graph_upload.h"
 #include "distributed/rpc/master_stub.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/session_config.h"
@@ -48,21 +53,25 @@ Status ReadMetadata(const tensorflow::RunMetadata& proto, RunMetadata* metadata)
 class RemoteSession final : public SessionInterface {
  public:
   RemoteSession(std::string target, const std::string& address, const SessionOptions& options,
-                Env& env)
+                Env& env, const PieceLimits& limits)
       : target_(std::move(target)),
         options_(options),
         env_(env),
+        limits_(limits),
         master_(target_, address, options.operation_timeout_ms) {}
   ~RemoteSession() override { (void)Close(); }
 
   Status Extend(const Graph& graph) override {
-    MutexLock lock(mu_);
-    if (closed_) return Closed();
-    if (graph.max_id() == nodes_sent_ && !handle_.empty()) return OkStatus();
+    MutexLock extending(extend_mu_);
+    {
+      MutexLock lock(mu_);
+      if (closed_) return Closed();
+      if (graph.max_id() == nodes_sent_ && !handle_.empty()) return OkStatus();
+    }
     if (graph.max_id() < nodes_sent_) {
       return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
     }
-    RETURN_IF_ERROR(handle_.empty() ? Create(&graph) : SendExtension(graph));
+    RETURN_IF_ERROR(Send(graph));
     nodes_sent_ = graph.max_id();
     return OkStatus();
   }
@@ -131,7 +140,7 @@ class RemoteSession final : public SessionInterface {
       return InvalidArgument("expected ", spec.feeds.size(), " feeds, got ", feeds.size());
     }
     if (!options.trace && !options.partition_graphs && options.timeout_ms == 0) {
-      return RunPlain(callable, options, feeds, spec.fetches.size(), outputs);
+      return RunPlain(callable, spec, options, feeds, outputs);
     }
     Feeds named;
     for (size_t i = 0; i < feeds.size(); ++i) named.emplace_back(spec.feeds[i], feeds[i]);
@@ -168,6 +177,7 @@ class RemoteSession final : public SessionInterface {
 
   Status Close() override {
     tensorflow::CloseSessionRequest request;
+    closing_ = true;  // ends an upload
     {
       MutexLock lock(mu_);
       if (std::exchange(closed_, true) || handle_.empty()) return OkStatus();
@@ -248,9 +258,61 @@ class RemoteSession final : public SessionInterface {
     return master_.BrokenAnswer(TakeOutputs(std::move(tensors), fetches, outputs));
   }
 
-  Status Create(const Graph* graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  // Sends the nodes that the session has not seen: in one message if it holds them, else in parts.
+  Status Send(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(extend_mu_) {
+    const int64_t deadline_ns = env_.NowNanos() + TimeoutNanos(options_.operation_timeout_ms);
+    PieceLimits limits = limits_;
+    if (GraphUpload(graph, limits, 0, nodes_sent_).whole()) {
+      tensorflow::GraphDef def;
+      ExportGraph(graph, &def, nodes_sent_);
+      if (static_cast<int64_t>(def.ByteSizeLong()) <= limits.whole_bytes_max) {
+        return SendWhole(&def);
+      }
+      limits.whole_bytes_max = 0;
+    }
+    RETURN_IF_ERROR(Handle().status());
+    return Upload(graph, limits, deadline_ns);
+  }
+
+  // Sends the nodes with the call that creates the session, or extends it. Clears `def`.
+  Status SendWhole(tensorflow::GraphDef* def) {
+    {
+      MutexLock lock(mu_);
+      if (closed_) return Closed();
+      if (handle_.empty()) return Create(def);
+    }
+    tensorflow::ExtendSessionRequest request = NewExtension();
+    request.mutable_graph_def()->Swap(def);
+    return SendExtension(request, /*timeout_ms=*/0, /*last=*/true);
+  }
+
+  // Sends the nodes in parts. If the session has an operation timeout, they must be sent before
+  // `deadline_ns`.
+  Status Upload(const Graph& graph, const PieceLimits& limits, int64_t deadline_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(extend_mu_) {
+    GraphUpload upload(graph, limits, env_.RandomU64(), nodes_sent_);
+    tensorflow::ExtendSessionRequest request = NewExtension();
+    while (upload.Next(request.mutable_graph_def())) {
+      if (closing_) return Closed();
+      int64_t left_ms = 0;
+      if (options_.operation_timeout_ms > 0) {
+        left_ms = (deadline_ns - env_.NowNanos()) / 1'000'000;
+        if (left_ms <= 0) {
+          return DeadlineExceeded(master_.name(), ": the graph was not sent within ",
+                                  options_.operation_timeout_ms, " ms");
+        }
+      }
+      const bool last = !ConstantPieces::IsPiece(request.graph_def());
+      const Status sent = SendExtension(request, left_ms, last);
+      if (!sent.ok()) return closing_ ? Closed() : sent;
+    }
+    return OkStatus();
+  }
+
+  // Creates the session, with a graph that this function clears, or an empty one if it is null.
+  Status Create(tensorflow::GraphDef* graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     tensorflow::CreateSessionRequest request;
-    if (graph != nullptr) ExportGraph(*graph, request.mutable_graph_def());
+    if (graph != nullptr) request.mutable_graph_def()->Swap(graph);
     ToProto(options_, request.mutable_config());
     request.set_target(target_);
     RETURN_IF_ERROR(CheckSize(request));
@@ -261,20 +323,32 @@ class RemoteSession final : public SessionInterface {
     return OkStatus();
   }
 
-  Status SendExtension(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  // Returns a request without a graph. REQUIRES: the session has been created.
+  tensorflow::ExtendSessionRequest NewExtension() {
     tensorflow::ExtendSessionRequest request;
+    MutexLock lock(mu_);
     request.set_session_handle(handle_);
     request.set_current_graph_version(version_);
-    ExportGraph(graph, request.mutable_graph_def(), nodes_sent_);
+    return request;
+  }
+
+  // Sends a graph or a part of one. A `timeout_ms` of 0 means the session's operation timeout.
+  // `last`: the graph is complete, so that the session has a new version.
+  Status SendExtension(const tensorflow::ExtendSessionRequest& request, int64_t timeout_ms,
+                       bool last) {
     RETURN_IF_ERROR(CheckSize(request));
     tensorflow::ExtendSessionResponse response;
-    RETURN_IF_ERROR(master_.Call(&Stub::ExtendSession, request, &response));
-    version_ = response.new_graph_version();
+    grpc::ClientContext context;
+    RETURN_IF_ERROR(
+        FromGrpc(master_.Answer(&Stub::ExtendSession, request, &response, &context, timeout_ms),
+                 master_.name()));
+    MutexLock lock(mu_);
+    if (last) version_ = response.new_graph_version();
     return OkStatus();
   }
 
-  Status RunPlain(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
-                  size_t num_fetches, std::vector<Tensor>* outputs) {
+  Status RunPlain(CallableId callable, const CallableSpec& spec, const RunOptions& options,
+                  absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs) {
     outputs->clear();
     tensorflow::RunCallableRequest request;
     ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
@@ -283,8 +357,8 @@ class RemoteSession final : public SessionInterface {
     const auto names = [&] { return NamesOf(callable); };
     TensorMessageWriter writer;
     writer.Add(request);
-    for (const Tensor& feed : feeds) {
-      writer.AddTensor(tensorflow::RunCallableRequest::kFeedFieldNumber, feed);
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      writer.AddTensor(tensorflow::RunCallableRequest::kFeedFieldNumber, spec.feeds[i], feeds[i]);
     }
     ASSIGN_OR_RETURN(grpc::ByteBuffer answer,
                      master_.CallStep("RunCallable", names, options, &writer));
@@ -292,7 +366,7 @@ class RemoteSession final : public SessionInterface {
     std::vector<std::pair<std::string, Tensor>> tensors;
     RETURN_IF_ERROR(
         master_.BrokenAnswer(ReadTensorMessage(&answer, kCallableFetch, &response, &tensors)));
-    RETURN_IF_ERROR(master_.BrokenAnswer(CheckCount(tensors.size(), num_fetches)));
+    RETURN_IF_ERROR(master_.BrokenAnswer(CheckCount(tensors.size(), spec.fetches.size())));
     for (auto& [name, value] : tensors) outputs->push_back(std::move(value));
     return OkStatus();
   }
@@ -311,8 +385,8 @@ class RemoteSession final : public SessionInterface {
   static Status CheckSize(const Message& request) {
     if (request.ByteSizeLong() <= kRequestBytesMax) return OkStatus();
     return ResourceExhausted(
-        "the request is larger than 2 GiB: restore large constants from a "
-        "checkpoint, or feed them in parts");
+        "the graph is larger than 2 GiB without its large constants of numbers: restore what is "
+        "large from a checkpoint, or feed it in parts");
   }
 
   static Status CheckCount(size_t tensors, size_t fetches) {
@@ -335,12 +409,15 @@ class RemoteSession final : public SessionInterface {
   const std::string target_;
   const SessionOptions options_;
   Env& env_;
+  const PieceLimits limits_;
   MasterStub master_;  // Create connects it, before it sets handle_
-  Mutex mu_;
+  std::atomic<bool> closing_{false};
+  Mutex extend_mu_;  // held for the time of an Extend; locked before mu_
+  int nodes_sent_ ABSL_GUARDED_BY(extend_mu_) = 0;
+  Mutex mu_;  // held for the time of a call only while the session is created
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   std::string handle_ ABSL_GUARDED_BY(mu_);  // "" until Create has succeeded
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
-  int nodes_sent_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<CallableId, CallableSpec> callables_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -349,9 +426,15 @@ class RemoteSession final : public SessionInterface {
 StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
                                                              const SessionOptions& options,
                                                              Env& env) {
+  return NewRemoteSession(target, options, env, GraphUpload::kLimits);
+}
+
+StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
+                                                             const SessionOptions& options,
+                                                             Env& env, const PieceLimits& limits) {
   ASSIGN_OR_RETURN(const std::string address, MasterAddressOf(target));
   if (auto here = InProcessSessions::New(address, options)) return here;
-  return std::make_unique<RemoteSession>(target, address, options, env);
+  return std::make_unique<RemoteSession>(target, address, options, env, limits);
 }
 
 }  // namespace penstock

@@ -119,7 +119,7 @@ Status Server::State::CheckHosts() const {
 
 void Server::State::Listen() {
   worker_service.Listen(*loop, *grpc_host.queue);
-  master_service.Listen(task->master(), threads, *loop, *grpc_host.queue);
+  master_service.Listen(task->master(), uploads, threads, *loop, *grpc_host.queue);
   insight_service.Listen({.task = &*task,
                           .replica = replica ? &*replica : nullptr,
                           .env = options.env,

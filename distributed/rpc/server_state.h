@@ -25,6 +25,7 @@
 #include "distributed/calls/channel.h"
 #include "distributed/calls/grpc_host.h"
 #include "distributed/insight/status_server.h"
+#include "distributed/rpc/graph_upload.h"
 #include "distributed/rpc/health_service.h"
 #include "distributed/rpc/insight_service.h"
 #include "distributed/rpc/master_service.h"
@@ -64,6 +65,7 @@ struct Server::State {
   MasterService master_service;
   InsightService insight_service;
   ReplicaService replica_service;
+  GraphUploads uploads{*options.env};  // of clients and masters
   HealthService health_service{{"tensorflow.MasterService", "penstock.wire.Worker"}};
   RefusedCalls refused_calls;
   GrpcHost grpc_host;
@@ -98,6 +100,7 @@ struct Server::State {
 
   // server_task.cc: the task. MakeTask after Bind, MakeReplica once the cluster is known.
   Status MakeTask();
+  bool HasSession(const std::string& handle);
   Status MakeReplica();
   StatusOr<std::string> WitnessAddress() const;
   Replica::Options ReplicaOptions(const std::string& other, const std::string& witness);

@@ -31,7 +31,27 @@ void LimitPushes(int message_bytes_max, Replica::Options* replica) {
   replica->piece_bytes = std::min(replica->piece_bytes, most);
 }
 
+// Returns the limits above which graphs are sent to other tasks in parts, which takes less memory
+// than one message. Expects that the other tasks have the same limit for the size of requests.
+PieceLimits UploadLimits(int message_bytes_max) {
+  PieceLimits limits = GraphUpload::kLimits;
+  limits.whole_bytes_max = 64 << 20;
+  if (message_bytes_max > 0) {
+    limits.whole_bytes_max = std::min<int64_t>(limits.whole_bytes_max, message_bytes_max / 2);
+  }
+  return limits;
+}
+
 }  // namespace
+
+// Returns whether the task's master or worker has the session.
+bool Server::State::HasSession(const std::string& handle) {
+  if (task->master().FindSession(handle).ok()) return true;
+  for (const Worker::SessionUse& session : task->worker().session_memory()) {
+    if (session.session == handle) return true;
+  }
+  return false;
+}
 
 Status Server::State::MakeTask() {
   ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(self.name));
@@ -43,12 +63,19 @@ Status Server::State::MakeTask() {
       .registry = &Registry::Global(),
       .transport = transport.get(),
       .connect = [this](const TaskId& other) -> std::shared_ptr<WorkerClient> {
-        return NewGrpcWorkerClient(other, channels, *options.env, *loop, &*calls);
+        return NewGrpcWorkerClient(other, channels, *options.env, threads, *loop, &*calls,
+                                   UploadLimits(options.max_message_bytes));
       },
       .health = {.interval_ms = options.heartbeat_ms, .misses_max = options.heartbeats_missed_max},
       .create_timeout_ms = options.create_session_timeout_ms,
       .idle_timeout_ms = options.session_idle_timeout_ms,
       .connected_clients = [this] { return Connected(); },
+      .drop_unused =
+          [this] {
+            return uploads.DropIdle([this](const std::string& handle) {
+              return HasSession(handle);
+            });
+          },
       .return_memory = ReturnFreeMemory,
       .memory = {.session = options.session_memory_limit, .step = options.step_memory_limit}};
   if (const auto& file = options.calibration_file; file.has_value())
@@ -65,6 +92,7 @@ Status Server::State::MakeTask() {
        .threads = &threads,
        .env = options.env,
        .registry = &Registry::Global(),
+       .uploads = &uploads,
        .calls = &*calls,
        .shutdown = [this](const std::string& reason) { task->RequestShutdown(reason); }});
   return OkStatus();

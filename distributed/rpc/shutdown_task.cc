@@ -17,8 +17,8 @@ Status ShutdownTask(const std::string& address, const std::string& reason, int64
   ASSIGN_OR_RETURN(const auto credentials, ProcessCredentials());
   CompletionLoop loop(std::make_unique<grpc::CompletionQueue>(), 1);
   Channels channels{KeepaliveOptions(), credentials};
-  const auto client =
-      NewGrpcWorkerClient({.name = "the task", .address = parsed.ToString()}, channels, env, loop);
+  const auto client = NewGrpcWorkerClient({.name = "the task", .address = parsed.ToString()},
+                                          channels, env, Scheduler::Real(), loop);
   Wait wait(Scheduler::Real(), "a task to be told to end");
   client->Shutdown(reason, {.timeout_ms = timeout_ms}, wait.done());
   const Status status = wait.Get();

@@ -72,7 +72,7 @@ StatusOr<grpc::ByteBuffer> MessageOf(const tensorflow::RunStepRequest& request,
 StatusOr<grpc::ByteBuffer> MessageOf(const MasterSession::AsyncRun& run) {
   TensorMessageWriter writer;
   for (const Tensor& output : run.outputs) {
-    writer.AddTensor(tensorflow::RunCallableResponse::kFetchFieldNumber, output);
+    writer.AddTensor(tensorflow::RunCallableResponse::kFetchFieldNumber, /*name=*/"", output);
   }
   tensorflow::RunCallableResponse rest;
   AddMetadata(run, rest.mutable_metadata());

@@ -7,6 +7,8 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/slice.h>
 
+#include <algorithm>
+
 #include "absl/functional/function_ref.h"
 #include "core/wire/attr_proto.h"
 #include "core/wire/tensor_proto.h"
@@ -25,6 +27,8 @@ using google::protobuf::io::StringOutputStream;
 // reference-counted slice.
 constexpr size_t kCopiedBytesMax = 4096;
 constexpr size_t kMessageBytesMax = (size_t{1} << 31) - 1;
+// Smaller tensors are not named in errors, so that no time is spent on their names.
+constexpr size_t kNamedBytesMin = size_t{1} << 20;
 constexpr uint32_t kNameTag = tensorflow::NamedTensorProto::kNameFieldNumber << 3 | 2;
 constexpr uint32_t kTensorTag = tensorflow::NamedTensorProto::kTensorFieldNumber << 3 | 2;
 constexpr uint32_t kDTypeTag = tensorflow::TensorProto::kDtypeFieldNumber << 3 | 0;
@@ -204,7 +208,12 @@ bool ReadNamedTensor(CodedInputStream* in, size_t length, std::string* name,
 }  // namespace
 
 void TensorMessageWriter::Add(const google::protobuf::MessageLite& message) {
-  message.AppendToString(&small_);
+  if (const size_t bytes = message.ByteSizeLong(); bytes <= kMessageBytesMax) {
+    message.AppendToString(&small_);
+  } else if (status_.ok()) {
+    status_ = ResourceExhausted("the message takes ", bytes, " bytes without its tensors; at most ",
+                                kMessageBytesMax, " can be sent");
+  }
 }
 
 void TensorMessageWriter::AddNamedTensor(int field, string_view name, const Tensor& tensor) {
@@ -217,25 +226,30 @@ void TensorMessageWriter::AddNamedTensor(int field, string_view name, const Tens
   small_.append(name.data(), name.size());
   AppendTagAndLength(kTensorTag, tensor_length, &small_);
   small_ += head;
-  AddContent(tensor);
+  AddContent(name, tensor);
 }
 
-void TensorMessageWriter::AddTensor(int field, const Tensor& tensor) {
+void TensorMessageWriter::AddTensor(int field, string_view name, const Tensor& tensor) {
   const std::string head = Head(tensor);
   AppendTagAndLength(static_cast<uint32_t>(field) << 3 | 2, LengthOf(tensor, head), &small_);
   small_ += head;
-  AddContent(tensor);
+  AddContent(name, tensor);
 }
 
 std::string TensorMessageWriter::Head(const Tensor& tensor) {
+  ++tensors_;
   StatusOr<std::string> head = HeadOf(tensor);
   if (head.ok()) return *std::move(head);
   if (status_.ok()) status_ = head.status();
   return "";
 }
 
-void TensorMessageWriter::AddContent(const Tensor& tensor) {
+void TensorMessageWriter::AddContent(string_view name, const Tensor& tensor) {
   if (!IsLarge(tensor)) return;
+  if (tensor.bytes() > std::max(largest_bytes_, kNamedBytesMin)) {
+    largest_ = name.empty() ? StrCat("number ", tensors_ - 1) : StrCat("'", name, "'");
+    largest_bytes_ = tensor.bytes();
+  }
   Flush();
   tensor.buffer()->Ref();
   slices_.emplace_back(
@@ -255,7 +269,10 @@ StatusOr<grpc::ByteBuffer> TensorMessageWriter::Take() {
   RETURN_IF_ERROR(status_);
   Flush();
   if (bytes_ > kMessageBytesMax) {
-    return ResourceExhausted("the tensors are larger than 2 GiB together");
+    const std::string largest = largest_bytes_ == 0 ? ""
+                                                    : StrCat("; the largest one, ", largest_,
+                                                             ", takes ", largest_bytes_, " bytes");
+    return ResourceExhausted("the tensors are larger than 2 GiB together", largest);
   }
   if (slices_.empty()) slices_.emplace_back("", 0);
   return grpc::ByteBuffer(slices_.data(), slices_.size());

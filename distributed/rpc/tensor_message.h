@@ -24,22 +24,26 @@ class TensorMessageWriter {
   // Adds the fields of `message`, which has the type of the message being written.
   void Add(const google::protobuf::MessageLite& message);
   // Add a tensor to the repeated field with the number `field`, whose type is NamedTensorProto or
-  // TensorProto.
+  // TensorProto. AddTensor does not send `name`, which is for errors; "" if it is not known.
   void AddNamedTensor(int field, string_view name, const Tensor& tensor);
-  void AddTensor(int field, const Tensor& tensor);
+  void AddTensor(int field, string_view name, const Tensor& tensor);
 
-  // Returns the message. ResourceExhausted if it is longer than messages can be (2 GiB); else the
-  // error of a tensor that cannot be written.
+  // Returns the message, or the first error of a tensor that cannot be written; ResourceExhausted,
+  // with the name of the largest tensor of numbers, if the message is longer than messages can be
+  // (2 GiB).
   StatusOr<grpc::ByteBuffer> Take();
 
  private:
   std::string Head(const Tensor& tensor);
-  void AddContent(const Tensor& tensor);
+  void AddContent(string_view name, const Tensor& tensor);
   void Flush();
 
   std::string small_;
   std::vector<grpc::Slice> slices_;
-  size_t bytes_ = 0;  // bytes in slices_
+  size_t bytes_ = 0;     // bytes in slices_
+  int tensors_ = 0;      // the number of tensors
+  std::string largest_;  // the largest tensor whose bytes are a slice, for errors
+  size_t largest_bytes_ = 0;
   Status status_;
 };
 

@@ -76,6 +76,25 @@ TEST(TensorMessageTest, SaysWhichVariantsCannotBeWritten) {
   EXPECT_EQ(writer.Take().status(), Unimplemented("a secret does not travel"));
 }
 
+// The tensors share one buffer, which is not copied.
+TEST(TensorMessageTest, NamesTheLargestTensorOfAMessageAboveTwoGib) {
+  const Tensor large(DType::kUint8, Shape({int64_t{3} << 20}));
+  const Tensor larger(DType::kUint8, Shape({int64_t{4} << 20}));
+  const auto error_of = [&](bool named) {
+    TensorMessageWriter writer;
+    for (int i = 0; i < 700; ++i) {
+      const Tensor& value = i == 7 ? larger : large;
+      named ? writer.AddNamedTensor(2, StrCat("x", i), value) : writer.AddTensor(3, "", value);
+    }
+    return writer.Take().status();
+  };
+  EXPECT_EQ(error_of(true),
+            ResourceExhausted("the tensors are larger than 2 GiB together; the largest one, 'x7', "
+                              "takes 4194304 bytes"));
+  EXPECT_THAT(std::string(error_of(false).message()),
+              HasSubstr("the largest one, number 7, takes"));
+}
+
 TEST(TensorMessageTest, ReadsWhatProtobufWrites) {
   tensorflow::RunStepRequest request;
   request.set_session_handle("h");
@@ -109,7 +128,7 @@ TEST(TensorMessageTest, ReadsWhatProtobufWrites) {
 
 TEST(TensorMessageTest, PlainTensorsWithoutNames) {
   TensorMessageWriter writer;
-  for (const Tensor& value : Values()) writer.AddTensor(3, value);
+  for (const Tensor& value : Values()) writer.AddTensor(3, "", value);
   auto buffer = writer.Take();
   ASSERT_TRUE(buffer.ok());
   tensorflow::RunCallableRequest rest;

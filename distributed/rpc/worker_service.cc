@@ -11,6 +11,16 @@
 #include "distributed/rpc/value_proto.h"
 
 namespace penstock {
+namespace {
+
+bool HasDevice(const Worker& worker, const std::string& name) {
+  for (const DeviceInfo& device : worker.devices()) {
+    if (device.name.ToString() == name) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 void WorkerService::Use(Options options) {
   options_ = std::move(options);
@@ -71,6 +81,12 @@ Status WorkerService::CheckIncarnation(uint64_t incarnation) const {
   return Aborted(self.ToString(), " has restarted");
 }
 
+Status WorkerService::CheckSession(const std::string& handle) const {
+  if (options_.worker->RenewLeases({handle}).empty()) return OkStatus();
+  return Aborted("session ", handle, " is not known to ", options_.worker->self().ToString(),
+                 "; it may have been restarted");
+}
+
 Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
                                 wire::GetStatusResponse* response) {
   if (request.incarnation() != 0) RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
@@ -118,26 +134,57 @@ Status WorkerService::CreateSession(const wire::CreateSessionRequest& request) {
 Status WorkerService::DeleteSession(const wire::DeleteSessionRequest& request) {
   RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
   options_.worker->DeleteSession(request.session_handle());
+  options_.uploads->Drop(request.session_handle());
   return OkStatus();
+}
+
+StatusOr<std::unique_ptr<ConstantPieces>> WorkerService::AddPart(
+    const wire::RegisterGraphRequest& request, wire::Partition* partition) {
+  const std::string& session = request.session_handle();
+  RETURN_IF_ERROR(CheckSession(session));
+  if (ConstantPieces::IsPiece(partition->graph()) && request.partition_size() != 1) {
+    return InvalidArgument("a part of a graph with ", request.partition_size() - 1,
+                           " other partitions");
+  }
+  // The device becomes a part of the upload's name, which takes memory.
+  if (!HasDevice(*options_.worker, partition->device())) {
+    return InvalidArgument("a partition for ", partition->device(), ", which ",
+                           options_.worker->self().name, " does not have");
+  }
+  auto constants = options_.uploads->Add({session, request.graph_handle(), partition->device()},
+                                         partition->mutable_graph());
+  const Status known = CheckSession(session);  // the session may have ended meanwhile
+  if (known.ok()) return constants;
+  options_.uploads->Drop(session);
+  return known;
 }
 
 Status WorkerService::RegisterGraph(grpc::ByteBuffer* bytes) {
   wire::RegisterGraphRequest request;
   RETURN_IF_ERROR(Parse(bytes, &request));
   RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  const std::string& session = request.session_handle();
   std::vector<Partition> partitions;
-  for (const wire::Partition& partition : request.partition()) {
+  for (wire::Partition& partition : *request.mutable_partition()) {
+    std::unique_ptr<ConstantPieces> constants;
+    if (GraphUploads::IsPart(partition.graph())) {
+      ASSIGN_OR_RETURN(constants, AddPart(request, &partition));
+      if (constants == nullptr) return OkStatus();  // the nodes come with a later call
+    }
     Graph graph(*options_.registry);
-    RETURN_IF_ERROR(ImportForTask(partition.graph(), options_.worker->self().name, &graph));
+    RETURN_IF_ERROR(ImportForTask(partition.mutable_graph(), constants.get(),
+                                  options_.worker->self().name, &graph));
     partitions.push_back({partition.device(), std::move(graph)});
   }
-  return options_.worker->RegisterGraph(request.session_handle(), request.graph_handle(),
-                                        std::move(partitions), FromProto(request.program()));
+  return options_.worker->RegisterGraph(session, request.graph_handle(), std::move(partitions),
+                                        FromProto(request.program()));
 }
 
 Status WorkerService::DeregisterGraph(const wire::DeregisterGraphRequest& request) {
   RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
   options_.worker->DeregisterGraph(request.session_handle(), request.graph_handle());
+  // If registering the graph has failed, only some of its parts have come.
+  options_.uploads->Drop(request.session_handle(), request.graph_handle());
   return OkStatus();
 }
 

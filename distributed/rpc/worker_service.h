@@ -9,6 +9,7 @@
 
 #include "distributed/calls/completion_loop.h"
 #include "distributed/calls/unary_call.h"
+#include "distributed/rpc/graph_upload.h"
 #include "distributed/rpc/run_graph_stream.h"
 #include "distributed/rpc/step_calls.h"
 #include "distributed/worker/worker.h"
@@ -22,6 +23,7 @@ class WorkerService {
     Scheduler* threads = nullptr;
     Env* env = nullptr;
     const Registry* registry = nullptr;
+    GraphUploads* uploads = nullptr;
     StepCalls* calls = nullptr;  // null: steps come over gRPC only
     // Called, on any thread, when a call asks for the end of the process.
     std::function<void(const std::string& reason)> shutdown;
@@ -38,10 +40,18 @@ class WorkerService {
   // InvalidArgument if the call names no incarnation, Aborted if it names another
   // incarnation than this task's.
   Status CheckIncarnation(uint64_t incarnation) const;
+  // Aborted if the session is not known. Renews its lease.
+  Status CheckSession(const std::string& handle) const;
   Status GetStatus(const wire::GetStatusRequest& request, wire::GetStatusResponse* response);
   Status CreateSession(const wire::CreateSessionRequest& request);
   Status DeleteSession(const wire::DeleteSessionRequest& request);
-  // Parses and clears `bytes`, a RegisterGraphRequest.
+  // Adds the partition, a part of an upload, which this function changes. Returns the constants if
+  // it was the last part, else null. Aborted if the session is not known; InvalidArgument if this
+  // task does not have the device, or if a part without nodes is not alone in its request.
+  StatusOr<std::unique_ptr<ConstantPieces>> AddPart(const wire::RegisterGraphRequest& request,
+                                                    wire::Partition* partition);
+  // Parses and clears `bytes`, a RegisterGraphRequest. If a partition of it is a part of an upload,
+  // registers the graph only when all partitions are complete.
   Status RegisterGraph(grpc::ByteBuffer* bytes);
   Status DeregisterGraph(const wire::DeregisterGraphRequest& request);
   Status AbortStep(const wire::AbortStepRequest& request);

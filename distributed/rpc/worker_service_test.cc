@@ -5,10 +5,13 @@
 
 #include <grpcpp/client_context.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
 
 #include "core/base/testing/eventually.h"
+#include "core/graph/builder.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/calls/testing/call_bytes.h"
 #include "distributed/rpc/protocol.h"
@@ -188,6 +191,97 @@ TEST_F(WorkerServiceTest, GraphsThatAreWrongAreRefused) {
   EXPECT_FALSE(status.ok());
   EXPECT_FALSE(worker_.FindGraph("s", 1).ok());
   EXPECT_TRUE(Register(TestWorker::PlusOne()).ok()) << "the worker goes on";
+}
+
+constexpr PieceLimits kPartsOf100KiB = {
+    .whole_bytes_max = 0, .piece_bytes_max = 100 << 10, .constant_bytes_min = 64 << 10};
+
+// A partition with a constant of 200,000 bytes, which makes two pieces. Sends its parts.
+class WorkerUploadTest : public WorkerServiceTest {
+ protected:
+  WorkerUploadTest() {
+    Tensor value(DType::kFloat, Shape({50'000}));
+    std::fill_n(value.mutable_data<float>(), 50'000, 1.0f);
+    Constant(g_, std::move(value));
+    CHECK_OK(g_.status());
+    Begin();
+  }
+  // Begins with the first part.
+  void Begin() { upload_.emplace(g_.graph(), kPartsOf100KiB, ++id_); }
+  // Sends the next part as a request for graph 1 of session "s", after `change`.
+  grpc::Status Send(const std::function<void(wire::RegisterGraphRequest*)>& change = nullptr) {
+    return Register({}, [&](wire::RegisterGraphRequest* request) {
+      wire::Partition* const partition = request->add_partition();
+      partition->set_device(TestWorker::kDevice);
+      CHECK(upload_->Next(partition->mutable_graph()), "there are no more parts");
+      if (change) change(request);
+    });
+  }
+  void ExpectRefused(const grpc::Status& status, grpc::StatusCode code, const std::string& text) {
+    EXPECT_EQ(status.error_code(), code);
+    EXPECT_THAT(status.error_message(), HasSubstr(text));
+    EXPECT_EQ(serving_.uploads().size(), 0u);
+    Begin();
+  }
+
+  GraphBuilder g_;
+  uint64_t id_ = 0;
+  std::optional<GraphUpload> upload_;
+};
+
+TEST_F(WorkerUploadTest, TheLastPartRegistersTheGraph) {
+  ASSERT_TRUE(Create("s").ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(Send().ok());
+    EXPECT_EQ(serving_.uploads().size(), 1u);
+    EXPECT_FALSE(worker_.FindGraph("s", 1).ok());
+  }
+  const grpc::Status last = Send();
+  EXPECT_TRUE(last.ok()) << last.error_message();
+  EXPECT_TRUE(worker_.FindGraph("s", 1).ok());
+  EXPECT_EQ(serving_.uploads().size(), 0u);
+}
+
+TEST_F(WorkerUploadTest, PartsThatAreWrongAreRefused) {
+  ExpectRefused(Send(), grpc::ABORTED, "session s is not known");
+  ASSERT_TRUE(Create("s").ok());
+  const auto of_device = [](const std::string& device) {
+    return [device](auto* request) { request->mutable_partition(0)->set_device(device); };
+  };
+  ExpectRefused(Send(of_device("/job:ps/replica:0/task:0/device:GPU:7")), grpc::INVALID_ARGUMENT,
+                "GPU:7, which /job:ps/replica:0/task:0 does not have");
+  ExpectRefused(Send(of_device(std::string(1'000'000, 'd'))), grpc::INVALID_ARGUMENT,
+                "a partition for dddd");
+  ExpectRefused(Send([](auto* request) { request->add_partition(); }), grpc::INVALID_ARGUMENT,
+                "a part of a graph with 1 other partitions");
+}
+
+// A master deregisters a graph that it could not register.
+TEST_F(WorkerUploadTest, DeregisteringAGraphDropsItsUploads) {
+  ASSERT_TRUE(Create("s").ok());
+  ASSERT_TRUE(Send().ok());
+  EXPECT_EQ(serving_.uploads().size(), 1u);
+  wire::DeregisterGraphRequest request;
+  request.set_session_handle("s");
+  request.set_incarnation(TestWorker::kIncarnation);
+  request.set_graph_handle(2);
+  wire::DeregisterGraphResponse response;
+  ASSERT_TRUE(Call(&Stub::DeregisterGraph, request, &response).ok());
+  EXPECT_EQ(serving_.uploads().size(), 1u);
+  request.set_graph_handle(1);
+  ASSERT_TRUE(Call(&Stub::DeregisterGraph, request, &response).ok());
+  ExpectRefused(Send(), grpc::ABORTED, "does not have the earlier parts");
+}
+
+TEST_F(WorkerUploadTest, DeletingASessionDropsItsUploads) {
+  ASSERT_TRUE(Create("s").ok());
+  ASSERT_TRUE(Send().ok());
+  wire::DeleteSessionRequest request;
+  request.set_session_handle("s");
+  request.set_incarnation(TestWorker::kIncarnation);
+  wire::DeleteSessionResponse response;
+  ASSERT_TRUE(Call(&Stub::DeleteSession, request, &response).ok());
+  ExpectRefused(Send(), grpc::ABORTED, "session s is not known");
 }
 
 // Graphs are received as bytes, because parsing them takes too long for a polling thread.

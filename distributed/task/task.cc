@@ -71,8 +71,9 @@ void Task::RunHousekeeping() {
     worker_.DeleteExpiredSessions();
     master_->SampleSteps();
     if (master_->closes_idle_sessions()) master_->CloseIdleSessions(parts_.connected_clients());
+    const bool dropped = parts_.drop_unused && parts_.drop_unused();
     const bool closed = master_->ClosedSinceLastCall(), deleted = worker_.DeletedSinceLastCall();
-    if ((closed || deleted) && parts_.return_memory) {
+    if ((closed || deleted || dropped) && parts_.return_memory) {
       parts_.return_memory(/*tensors=*/!worker_.has_sessions());
     }
     lock.Lock();

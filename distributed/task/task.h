@@ -58,8 +58,11 @@ class Task {
     // See Master::CloseIdleSessions. 0: never; else `connected_clients` is needed.
     int64_t idle_timeout_ms = 0;
     std::function<absl::flat_hash_set<std::string>()> connected_clients = nullptr;
-    // Called after sessions have ended. `tensors`: no session is left that would reuse memory
-    // which the allocator of tensors keeps. May be null.
+    // Called every few seconds, to free memory that is not needed any more. Returns whether there
+    // was any. May be null.
+    std::function<bool()> drop_unused = nullptr;
+    // Called after sessions have ended, or if drop_unused has returned true. `tensors`: no session
+    // is left that would reuse memory which the allocator of tensors keeps. May be null.
     std::function<void(bool tensors)> return_memory = nullptr;
     MemoryLimits memory = {};  // Worker::Options::memory
     // The memory of the task's tensors. Borrowed. If it has no limit, the task sets one that suits

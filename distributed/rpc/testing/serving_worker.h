@@ -23,6 +23,7 @@ class ServingWorker {
                   .threads = &threads_,
                   .env = &Env::Real(),
                   .registry = &Registry::Global(),
+                  .uploads = &uploads_,
                   .shutdown = [this](const std::string& reason) { shutdown_.set_value(reason); }});
     service_.Listen(host_.loop(), *host_.host().queue);
   }
@@ -31,6 +32,7 @@ class ServingWorker {
   TestWorker& worker() { return worker_; }
   TestHost& host() { return host_; }
   Scheduler& threads() { return threads_; }
+  GraphUploads& uploads() { return uploads_; }
   // Waits until a call asks for the end of the process; returns the reason.
   std::string AwaitShutdown() { return shutdown_.get_future().get(); }
   void Stop() {
@@ -44,6 +46,7 @@ class ServingWorker {
   ThreadPool threads_{"test", 2};
   TestWorker worker_{Env::Real(), threads_, DeadlineTimer::Real()};
   std::promise<std::string> shutdown_;
+  GraphUploads uploads_{Env::Real()};
   WorkerService service_;
   TestHost host_;
 };

@@ -34,6 +34,7 @@ class FakeWorkerClient final : public WorkerClient {
   }
   // The answers to CreateSession, RegisterGraph and AbortStep.
   Status create_answer, register_answer, abort_answer;
+  int64_t register_timeout_ms = 0;  // of the last RegisterGraph
   // If this is an error, each step ends with it at once; else a step runs until EndStep.
   Status run_error;
   void EndStep(int64_t step_id, const Status& with) {
@@ -68,6 +69,7 @@ class FakeWorkerClient final : public WorkerClient {
                      const TrainingProgram& program, const CallOptions& options,
                      Done done) override {
     log.push_back(StrCat("RegisterGraph ", session, " ", graph));
+    register_timeout_ms = options.timeout_ms;
     std::move(done)(register_answer);
   }
   void DeregisterGraph(const std::string& session, uint64_t graph, const CallOptions& options,
