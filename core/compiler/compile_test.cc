@@ -67,9 +67,9 @@ TEST(CompileTest, OptionalPassesCanBeLeftOut) {
     p.options.disabled_passes = {"merge"};
     ASSERT_TRUE(p.Compile({}, {"all:0"}).ok());
     EXPECT_EQ(CountOps(p.After("partition"), "Sum2"), 4);
-    EXPECT_THAT(Ran(p.report),
-                ElementsAre("prune", "gradients", "fold", "sweep", "gather", "place", "read",
-                            "compress", "schedule", "memory", "partition", "controls"));
+    EXPECT_THAT(Ran(p.report), ElementsAre("prune", "gradients", "fold", "simplify", "sweep",
+                                           "gather", "place", "read", "compress", "fuse",
+                                           "schedule", "memory", "partition", "controls"));
   }
   {
     Sums p;

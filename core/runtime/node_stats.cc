@@ -7,6 +7,8 @@
 #include <typeinfo>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "core/op/block_kernel.h"
 #include "core/op/task_name.h"
 #include "core/op/variable.h"
 
@@ -20,6 +22,13 @@ std::vector<NodeStats::Input> InputsOf(const Node& node) {
     inputs.push_back({control->name(), NodeStats::Input::kControl});
   }
   return inputs;
+}
+
+// Returns the name of the node's op; for a _Fused node also the names of the nodes that it runs.
+std::string OpOf(const Node& node) {
+  if (node.op_name() != kFusedOp) return node.op_name();
+  const auto* const names = node.attr<std::vector<std::string>>(kFusedNodes);
+  return names == nullptr ? kFusedOp : StrCat(kFusedOp, "[", absl::StrJoin(*names, " "), "]");
 }
 
 // Returns the transfer that a _Send or a _Recv takes part in; nullopt for other nodes.
@@ -116,7 +125,7 @@ int64_t RecordNode(const RunningStep& step, const Iteration& it, const Executabl
   const bool is_persistent = item.num_inputs == 0 && memory.empty() && !node.op().internal();
   const int64_t offset_ns = step.wall_offset_ns();
   NodeStats stats{.node = node.name(),
-                  .op = node.op_name(),
+                  .op = OpOf(node),
                   .inputs = InputsOf(node),
                   .transfer = EdgeOf(node),
                   .scheduled_ns = it.ready_ns[it.IndexOf(item)] + offset_ns,

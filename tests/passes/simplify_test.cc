@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests the pass "simplify" in sessions: which nodes it removes, which it must keep, and that the
+// results keep their bits.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "client/program.h"
+#include "client/session.h"
+#include "core/op/gradient.h"
+#include "gtest/gtest.h"
+
+namespace penstock::client {
+namespace {
+
+class SimplifyTest : public testing::Test {
+ protected:
+  Output Fed(DType dtype, const PartialShape& shape) {
+    return CallIn(program_, "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}});
+  }
+  Output Scalar(float value) { return Constant(program_, Tensor::Scalar<float>(value)); }
+  Output Ints(const std::vector<int32_t>& values) {
+    return Constant(program_, Tensor::Vector<int32_t>(values));
+  }
+
+  // Runs a step that fetches the negative of `y`, which the pass thus can replace, with and without
+  // the pass. Expects the same bits. Returns the number of nodes of the op `op` in the step.
+  int Left(const std::string& op, Output y, const std::vector<Feed>& feeds) {
+    const Output fetch = Call(y.dtype() == DType::kBool ? "LogicalNot" : "Abs", {y});
+    RunMetadata metadata;
+    std::vector<Tensor> results;
+    for (const bool simplify : {false, true}) {
+      SessionOptions options;
+      options.disabled_passes = {"fuse"};
+      if (!simplify) options.disabled_passes.emplace_back("simplify");
+      auto session = Session::New(program_, "", options);
+      CHECK_OK(session.status());
+      metadata = {};
+      const auto outputs =
+          (*session)->Run(feeds, {y, fetch}, {}, {.partition_graphs = true}, &metadata);
+      EXPECT_TRUE(outputs.ok()) << outputs.status();
+      if (!outputs.ok()) return -1;
+      results.push_back((*outputs)[0]);
+    }
+    EXPECT_EQ(results[0].shape(), results[1].shape());
+    EXPECT_EQ(results[0].dtype(), results[1].dtype());
+    EXPECT_EQ(std::memcmp(results[0].raw_data(), results[1].raw_data(), results[0].bytes()), 0);
+    int count = 0;
+    for (const auto& [device, graph] : metadata.partition_graphs) {
+      for (const Node* node : graph.nodes()) count += node->op_name() == op;
+    }
+    return count;
+  }
+  int Left(const std::string& op, Output y) { return Left(op, y, {{x_, Value()}}); }
+
+  static Tensor Value() {
+    constexpr float kInf = std::numeric_limits<float>::infinity();
+    Tensor value(DType::kFloat, Shape({2, 3}));
+    const float numbers[] = {-0.0f, 0.0f, -kInf, std::nanf("7"), 1e-42f, -3.25f};
+    std::copy(std::begin(numbers), std::end(numbers), value.mutable_flat<float>().begin());
+    return value;
+  }
+
+  Program program_;
+  Output x_ = Fed(DType::kFloat, Shape({2, 3}));
+};
+
+TEST_F(SimplifyTest, RemovesNeutralOperands) {
+  EXPECT_EQ(Left("Mul", Call("Mul", {x_, Scalar(1)})), 0);
+  EXPECT_EQ(Left("Mul", Call("Mul", {Scalar(1), x_})), 0);
+  EXPECT_EQ(Left("RealDiv", Call("RealDiv", {x_, Scalar(1)})), 0);
+  EXPECT_EQ(Left("Sub", Call("Sub", {x_, Scalar(0)})), 0);
+  EXPECT_EQ(Left("AddV2", Call("AddV2", {x_, Scalar(-0.0f)})), 0);
+}
+
+// These would change zeros, NaN, or the shape.
+TEST_F(SimplifyTest, KeepsOperandsThatAreNotNeutral) {
+  EXPECT_EQ(Left("AddV2", Call("AddV2", {x_, Scalar(0)})), 1);
+  EXPECT_EQ(Left("Sub", Call("Sub", {x_, Scalar(-0.0f)})), 1);
+  EXPECT_EQ(Left("Sub", Call("Sub", {Scalar(0), x_})), 1);
+  EXPECT_EQ(Left("RealDiv", Call("RealDiv", {Scalar(1), x_})), 1);
+  EXPECT_EQ(Left("Mul", Call("Mul", {x_, Scalar(2)})), 1);
+  const Output ones = Constant(program_, Tensor::Vector<float>({1, 1, 1}));
+  const Output row = Fed(DType::kFloat, Shape({1}));
+  EXPECT_EQ(Left("Mul", Call("Mul", {row, ones}), {{row, Tensor::Vector<float>({2})}}), 1);
+  EXPECT_EQ(Left("Pow", Call("Pow", {x_, Scalar(1)})), 1);
+}
+
+TEST_F(SimplifyTest, KnowsIntegersAndTruthValues) {
+  const Output n = Fed(DType::kInt32, PartialShape({-1}));
+  const Feed feed = {n, Tensor::Vector<int32_t>({1, -2, 3})};
+  const Output zero = Constant(program_, Tensor::Scalar<int32_t>(0));
+  EXPECT_EQ(Left("AddV2", Call("AddV2", {zero, n}), {feed}), 0);
+  const Output yes = Constant(program_, Tensor::Scalar<bool>(true));
+  const Output b = Fed(DType::kBool, PartialShape({-1}));
+  const Feed bools = {b, Tensor::Vector<bool>({true, false})};
+  EXPECT_EQ(Left("LogicalAnd", Call("LogicalAnd", {b, yes}), {bools}), 0);
+  EXPECT_EQ(Left("LogicalOr", Call("LogicalOr", {b, yes}), {bools}), 1);
+}
+
+TEST_F(SimplifyTest, RemovesPairs) {
+  EXPECT_EQ(Left("Neg", Call("Neg", {Call("Neg", {x_})})), 0);
+  EXPECT_EQ(Left("Neg", Call("Neg", {Call("Neg", {Call("Neg", {x_})})})), 1);
+  const auto transposed = [&](Output y, const std::vector<int32_t>& order) {
+    return Call("Transpose", {y, Ints(order)});
+  };
+  EXPECT_EQ(Left("Transpose", transposed(transposed(x_, {1, 0}), {1, 0})), 0);
+  EXPECT_EQ(Left("Transpose", transposed(x_, {0, 1})), 0);
+  const Output y = Fed(DType::kFloat, Shape({1, 2, 3}));
+  const Feed feed = {y, Tensor(DType::kFloat, Shape({1, 2, 3}))};
+  EXPECT_EQ(Left("Transpose", transposed(transposed(y, {1, 2, 0}), {2, 0, 1}), {feed}), 0);
+  EXPECT_EQ(Left("Transpose", transposed(transposed(y, {1, 2, 0}), {1, 2, 0}), {feed}), 2);
+}
+
+TEST_F(SimplifyTest, RemovesWhatKeepsTheShape) {
+  EXPECT_EQ(Left("Reshape", Call("Reshape", {x_, Ints({2, -1})})), 0);
+  EXPECT_EQ(Left("Reshape", Call("Reshape", {Call("Reshape", {x_, Ints({6})}), Ints({2, 3})})), 0);
+  EXPECT_EQ(Left("Reshape", Call("Reshape", {Call("Reshape", {x_, Ints({6})}), Ints({3, 2})})), 1);
+  const Output zero = Constant(program_, Tensor::Scalar<int32_t>(0));
+  EXPECT_EQ(Left("Squeeze", Call("Squeeze", {Call("ExpandDims", {x_, zero})},
+                                 {{"squeeze_dims", std::vector<int64_t>{0}}})),
+            0);
+  EXPECT_EQ(Left("Tile", Call("Tile", {x_, Ints({1, 1})})), 0);
+  EXPECT_EQ(Left("Tile", Call("Tile", {x_, Ints({1, 2})})), 1);
+  EXPECT_EQ(Left("Slice", Call("Slice", {x_, Ints({0, 0}), Ints({-1, 3})})), 0);
+  EXPECT_EQ(Left("Slice", Call("Slice", {x_, Ints({0, 1}), Ints({-1, 2})})), 1);
+  EXPECT_EQ(Left("Cast", Cast(x_, DType::kFloat)), 0);
+  EXPECT_EQ(Left("AddN", Call("AddN", {Outputs{x_}})), 0);
+}
+
+TEST_F(SimplifyTest, StridesMustBeOne) {
+  const auto slice = [&](int32_t stride, int64_t shrink) {
+    return Call(
+        "StridedSlice", {x_, Ints({0, 0}), Ints({0, 0}), Ints({stride, 1})},
+        {{"begin_mask", int64_t{3}}, {"end_mask", int64_t{3}}, {"shrink_axis_mask", shrink}});
+  };
+  EXPECT_EQ(Left("StridedSlice", slice(1, 0)), 0);
+  EXPECT_EQ(Left("StridedSlice", slice(-1, 0)), 1);
+  EXPECT_EQ(Left("StridedSlice", slice(1, 1)), 1);
+}
+
+// A step may feed a batch of any size.
+TEST_F(SimplifyTest, UnknownShapes) {
+  const Output y = Fed(DType::kFloat, PartialShape({-1, 3}));
+  EXPECT_EQ(Left("Reshape", Call("Reshape", {y, Ints({-1, 3})}), {{y, Value()}}), 0);
+  // Fails for other batches, so it must run.
+  EXPECT_EQ(Left("Reshape", Call("Reshape", {y, Ints({2, 3})}), {{y, Value()}}), 1);
+  EXPECT_EQ(Left("Slice", Call("Slice", {y, Ints({0, 0}), Ints({-1, 3})}), {{y, Value()}}), 1);
+  const Output any = Fed(DType::kFloat, PartialShape());
+  EXPECT_EQ(Left("Mul", Call("Mul", {any, Scalar(1)}), {{any, Value()}}), 0);
+  const Output ones = Constant(program_, Tensor::Vector<float>({1}));
+  EXPECT_EQ(Left("Mul", Call("Mul", {any, ones}), {{any, Value()}}), 1);
+}
+
+TEST_F(SimplifyTest, KeepsNodesThatWaitAndReads) {
+  Variable v(program_, "v", {2, 3}, Zeros());
+  Output y;
+  {
+    const auto after = program_.ControlDependencies({Call("Abs", {x_})});
+    y = Call("Mul", {x_, Scalar(1)});
+  }
+  EXPECT_EQ(Left("Mul", y), 1);
+}
+
+TEST_F(SimplifyTest, IdentityOfIdentity) {
+  const Output once = Call("Identity", {Call("Tanh", {x_})});
+  EXPECT_EQ(Left("Identity", Call("Identity", {Call("Identity", {once})})), 1);
+}
+
+}  // namespace
+}  // namespace penstock::client
