@@ -299,6 +299,19 @@ Status FusedKernel::RunOneByOne(KernelContext& ctx) const {
   return OkStatus();
 }
 
+// Each node broadcasts its operands. If the inputs do not broadcast, the kernel's error names the
+// node.
+Status FusedShape(ShapeScope& s) {
+  PartialShape shape = s.input(0);
+  for (int i = 1; i < s.num_inputs(); ++i) {
+    const StatusOr<PartialShape> both = Broadcast(shape, s.input(i));
+    if (!both.ok()) return UnknownShape(s);
+    shape = *both;
+  }
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
 double FusedFlops(const FlopsScope& scope) {
   const auto nodes = scope.attrs.find("nodes");
   const auto* const functions =
@@ -317,13 +330,12 @@ OP(_Fused) {
       .types = {{"T", TypesOf<PLAIN_TYPES>()}},
       // `nodes`: the op and the attributes of each node; `names`: their names. `operands`: for each
       // node the number of its operands, then the operands: an input's index, or -1 - i for the
-      // result of node i. `shape`: the inferred shape of the output.
+      // result of node i.
       .attrs = {{"Tin", TypeList{.min_length = 1, .allowed = TypesOf<PLAIN_TYPES>()}},
                 {"nodes", FunctionList{}},
                 {kFusedNodes, StringList{}},
-                {"operands", IntList{}},
-                {"shape", Shapes{}}},
-      .shape = ShapeFromAttr,
+                {"operands", IntList{}}},
+      .shape = FusedShape,
       .gradient = NoGradient,
       .reuses = Reuse::kAny,
       .flops = FusedFlops,

@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "core/compiler/passes/estimates.h"
 #include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
 #include "core/op/block_kernel.h"
@@ -21,8 +22,8 @@ namespace penstock {
 namespace {
 
 // The limits of one fused node. Its inputs and results share the first-level cache.
-constexpr size_t kNodesMax = 64;
-constexpr size_t kEdgesMax = 64;
+constexpr size_t kTreeNodesMax = 64;
+constexpr size_t kTreeEdgesMax = 64;
 
 // Returns whether an operand of shape `operand` surely broadcasts to `output` in a way that blocks
 // support: its dimensions of sizes above 1 must be consecutive dimensions of the output.
@@ -146,7 +147,7 @@ class Fuser {
     }
     const Node& root = *trees_[tree].nodes[0];
     const bool fits =
-        trees_[tree].nodes.size() < kNodesMax && trees_[tree].num_edges < kEdgesMax &&
+        trees_[tree].nodes.size() < kTreeNodesMax && trees_[tree].num_edges < kTreeEdgesMax &&
         root.assigned_device() == node.assigned_device() &&
         ShapeOf({const_cast<Node*>(&node), 0}) == ShapeOf({const_cast<Node*>(&root), 0});
     return fits ? tree : -1;
@@ -225,8 +226,9 @@ class Fuser {
 
 Status FuseElementwise(PassContext& context) {
   if (context.graph->registry().FindOp(kFusedOp) == nullptr) return OkStatus();
-  ASSIGN_OR_RETURN(const ShapeMap* const shapes, context.Shapes());
-  return Fuser(&context, *shapes).Run();
+  // Expected shapes suffice, because the kernel takes inputs of any shapes.
+  ASSIGN_OR_RETURN(const ShapeMap shapes, ExpectedShapes(context));
+  return Fuser(&context, shapes).Run();
 }
 
 }  // namespace penstock
