@@ -170,7 +170,7 @@ Status FusedKernel::Compute(KernelContext& ctx) {
   Plan plan;
   if (!MakePlan(ctx, &plan)) return RunOneByOne(ctx);
   Tensor* output;
-  RETURN_IF_ERROR(Allocate(ctx, plan, &output));
+  RETURN_IF_ERROR(AtNode(Allocate(ctx, plan, &output), parts_.back().name));
   const int64_t n = plan.shape.num_elements();
   if (n == 0) return OkStatus();
   char* const to = static_cast<char*>(output->mutable_raw_data());

@@ -31,8 +31,8 @@ class SimplifyTest : public testing::Test {
     return Constant(program_, Tensor::Vector<int32_t>(values));
   }
 
-  // Runs a step that fetches the negative of `y`, which the pass thus can replace, with and without
-  // the pass. Expects the same bits. Returns the number of nodes of the op `op` in the step.
+  // Runs a step that fetches `y` and computes a function of it, with and without the pass. Expects
+  // the same bits. Returns the number of nodes of the op `op` in the step with the pass.
   int Left(const std::string& op, Output y, const std::vector<Feed>& feeds) {
     const Output fetch = Call(y.dtype() == DType::kBool ? "LogicalNot" : "Abs", {y});
     RunMetadata metadata;
