@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "client/control_flow.h"
 #include "client/program.h"
 #include "client/session.h"
+#include "client/variable.h"
 #include "core/op/gradient.h"
 #include "gtest/gtest.h"
 
@@ -163,8 +165,7 @@ TEST_F(SimplifyTest, UnknownShapes) {
   EXPECT_EQ(Left("Mul", Call("Mul", {any, ones}), {{any, Value()}}), 1);
 }
 
-TEST_F(SimplifyTest, KeepsNodesThatWaitAndReads) {
-  Variable v(program_, "v", {2, 3}, Zeros());
+TEST_F(SimplifyTest, KeepsNodesThatWait) {
   Output y;
   {
     const auto after = program_.ControlDependencies({Call("Abs", {x_})});
@@ -176,6 +177,97 @@ TEST_F(SimplifyTest, KeepsNodesThatWaitAndReads) {
 TEST_F(SimplifyTest, IdentityOfIdentity) {
   const Output once = Call("Identity", {Call("Tanh", {x_})});
   EXPECT_EQ(Left("Identity", Call("Identity", {Call("Identity", {once})})), 1);
+}
+
+// `copy` holds the value before the update. The view of the variable, which a later pass reads
+// again after the update, must not take its place.
+TEST_F(SimplifyTest, KeepsACopyOfAVariable) {
+  Variable v(program_, "v", {2}, Zeros(), {.ref = true});
+  const Output view = Call("Identity", {Call("Identity", {v.handle()})});
+  const Output copy = Call("Mul", {view, Scalar(1)});
+  Output update, sum;
+  {
+    const auto after = program_.ControlDependencies({copy});
+    update = v.AssignAdd(Constant(program_, Tensor::Vector<float>({1, 1})));
+  }
+  {
+    const auto after = program_.ControlDependencies({update});
+    sum = Call("AddV2", {copy, Scalar(5)});
+  }
+  for (const bool simplify : {false, true}) {
+    SessionOptions options;
+    if (!simplify) options.disabled_passes = {"simplify"};
+    auto session = Session::New(program_, "", options);
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_TRUE((*session)->Execute(v.initializer()).ok());
+    const auto outputs = (*session)->Run({}, {sum});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_EQ((*outputs)[0].flat<float>()[0], 5) << simplify;
+  }
+}
+
+// The output's shape is known, but the kernel refuses the arguments.
+TEST_F(SimplifyTest, KeepsSlicesThatFail) {
+  const Output begin = WithShape(Fed(DType::kInt32), Shape({2}));
+  const std::vector<Feed> feeds = {{fed_, Value()},
+                                   {"Placeholder_1:0", Tensor::Vector<int32_t>({1, 0})}};
+  for (const Output& from : {Ints({1, 0}), begin}) {
+    const Output y = Call("Abs", {Call("Slice", {x_, from, Ints({2, 3})})});
+    for (const bool simplify : {false, true}) {
+      SessionOptions options;
+      if (!simplify) options.disabled_passes = {"simplify"};
+      auto session = Session::New(program_, "", options);
+      ASSERT_TRUE(session.ok()) << session.status();
+      EXPECT_EQ((*session)->Run(feeds, {y}).status().code(), StatusCode::kInvalidArgument);
+    }
+  }
+}
+
+// A constant that waits may also be on an untaken branch.
+TEST_F(SimplifyTest, KeepsNodesWhoseArgumentsWait) {
+  const auto late = [&](const std::vector<int32_t>& values) {
+    const auto after = program_.ControlDependencies({Call("Abs", {x_})});
+    return Ints(values);
+  };
+  EXPECT_EQ(Left("Reshape", Call("Reshape", {x_, late({2, 3})})), 1);
+  EXPECT_EQ(Left("Reshape", Call("Reshape", {Call("Reshape", {x_, Ints({6})}), late({3, 2})})), 2);
+  EXPECT_EQ(Left("Reshape", Call("Reshape", {Call("Reshape", {x_, late({6})}), Ints({3, 2})})), 2);
+  EXPECT_EQ(Left("Reshape", Call("Reshape", {Call("Reshape", {x_, late({6})}), Ints({2, 3})})), 2);
+  EXPECT_EQ(Left("BroadcastTo", Call("BroadcastTo", {x_, late({2, 3})})), 1);
+  EXPECT_EQ(Left("Tile", Call("Tile", {x_, late({1, 1})})), 1);
+  EXPECT_EQ(Left("Slice", Call("Slice", {x_, late({0, 0}), Ints({2, 3})})), 1);
+  EXPECT_EQ(Left("BroadcastTo", Call("BroadcastTo", {x_, Ints({2, 3})})), 0);
+}
+
+// A value of an untaken branch is dead, and so is each node that needs it.
+TEST_F(SimplifyTest, KeepsBranches) {
+  const Output taken = Fed(DType::kBool);
+  const Output y = Cond(
+      program_, taken,
+      [&] {
+        return Outputs{Call("Reshape", {x_, Ints({2, 3})})};
+      },
+      [&] {
+        return Outputs{Call("Mul", {x_, Scalar(1)})};
+      })[0];
+  for (const bool take : {false, true}) {
+    EXPECT_GE(Left("Merge", y, {{fed_, Value()}, {taken, Tensor::Scalar<bool>(take)}}), 1);
+  }
+}
+
+// Kernels of 16-bit floats may change the payload of a NaN.
+TEST_F(SimplifyTest, KeepsPairsOfSmallFloats) {
+  const Output n = Fed(DType::kHalf);
+  Tensor value(DType::kHalf, Shape({2}));
+  value.mutable_flat<half>()[0] = half(1.5f);
+  value.mutable_flat<half>()[1] = half(-0.0f);
+  EXPECT_EQ(Left("Neg", Call("Neg", {Call("Neg", {n})}), {{n, value}}), 2);
+}
+
+TEST_F(SimplifyTest, KeepsColocationTargets) {
+  const Output one = Call("Mul", {x_, Scalar(1)}, {}, "beside");
+  const std::vector<std::string> group = {"loc:@beside"};
+  EXPECT_EQ(Left("Mul", Call("Tanh", {one}, {{"_class", group}})), 1);
 }
 
 }  // namespace

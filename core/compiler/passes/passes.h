@@ -31,9 +31,11 @@ Status FoldConstants(PassContext& context);
 // x + 0), Neg(Neg(x)), two Transposes that cancel each other, Cast to the same type, AddN of one
 // input, and Reshape, Tile, Slice, StridedSlice, Pad or BroadcastTo to the shape of the input. An
 // Identity of an Identity, and a Reshape of a Reshape, take the input of the inner node. Keeps
-// nodes that have control inputs, read a reference, take a value from a control-flow node, or could
-// fail because shapes are not known. Keeps x + 0.0, because -0.0 + 0.0 is 0.0, and pow(x, 1), which
-// may round.
+// nodes that have control inputs, read a reference, take a value from a control-flow node, have
+// arguments (shapes, paddings, ...) that are not constant, or could fail because shapes are not
+// known. Keeps copies of views of variables, because ReadVariablesLate may read a view again, and
+// nodes that the `_class` of another node names. Keeps x + 0.0, because -0.0 + 0.0 is 0.0, and
+// pow(x, 1), which may round.
 Status SimplifyArithmetic(PassContext& context);
 
 // Merges nodes that compute the same values from the same inputs and have the same device

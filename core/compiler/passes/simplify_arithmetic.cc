@@ -12,6 +12,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "core/compiler/passes/colocation_targets.h"
 #include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
 #include "core/op/private_attrs.h"
@@ -35,6 +36,27 @@ std::optional<std::vector<int64_t>> Integers(Endpoint in) {
   if (value->dtype() != DType::kInt32) return std::nullopt;
   const auto numbers = value->flat<int32_t>();
   return std::vector<int64_t>(numbers.begin(), numbers.end());
+}
+
+// Returns whether all inputs but the first one are such constants. Then the node does not wait for
+// them, and it is not dead because of them.
+bool HasConstantArguments(const Node& node) {
+  for (int i = 1; i < node.num_inputs(); ++i) {
+    if (ConstantOf(node.input(i)) == nullptr) return false;
+  }
+  return true;
+}
+
+// Returns whether the value may share the memory of a variable. Such a view is read when its
+// consumer runs (late_reads.cc), so a consumer of a copy must not take the view instead.
+bool MayBeView(Endpoint value) {
+  while (!value.node->output_type(value.index).ref) {
+    const Node& node = *value.node;
+    if (FlowOpOf(node) == FlowOp::kMerge) return true;  // any of its inputs may be a view
+    if (node.op().ref_form.empty() || node.num_inputs() == 0) return false;
+    value = node.input(0);
+  }
+  return true;
 }
 
 template <class T>
@@ -72,7 +94,8 @@ class Simplifier {
   Simplifier(PassContext* context, const ShapeMap& shapes)
       : graph_(*context->graph),
         shapes_(shapes),
-        targets_(context->options.targets.begin(), context->options.targets.end()) {}
+        targets_(context->options.targets.begin(), context->options.targets.end()),
+        beside_(ColocationTargets(graph_)) {}
 
   Status Run() {
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
@@ -80,7 +103,7 @@ class Simplifier {
       if (!MaySimplify(*node)) continue;
       RETURN_IF_ERROR(SkipInner(node));
       const Endpoint same = SameAs(*node);
-      if (same.node == nullptr) continue;
+      if (same.node == nullptr || MayBeView(same)) continue;
       RETURN_IF_ERROR(graph_.ReplaceUses({node, 0}, same));
       if (node->control_outputs().empty() && !targets_.contains(node->name())) {
         graph_.RemoveNode(node);
@@ -97,10 +120,12 @@ class Simplifier {
   }
 
   // Consumers that are connected to an input of the node no longer wait for the node's control
-  // inputs, and a reference is read when its consumer runs.
-  static bool MaySimplify(const Node& node) {
-    return node.control_inputs().empty() && node.num_outputs() == 1 && node.num_inputs() > 0 &&
-           !node.op().stateful && !node.op().internal() && FlowOpOf(node) == FlowOp::kNone &&
+  // inputs, and a reference is read when its consumer runs. A node without consumers would be
+  // removed, so nodes must stay that determine the devices of others.
+  bool MaySimplify(const Node& node) const {
+    return !beside_.contains(node.name()) && node.control_inputs().empty() &&
+           node.num_outputs() == 1 && node.num_inputs() > 0 && !node.op().stateful &&
+           !node.op().internal() && FlowOpOf(node) == FlowOp::kNone &&
            node.FindAttr(kSendAsAttr) == nullptr && !node.output_type(0).ref &&
            !node.op().is_constant && absl::c_none_of(node.inputs(), [](const Endpoint& in) {
              return in.node->output_type(in.index).ref;
@@ -108,7 +133,7 @@ class Simplifier {
   }
 
   // Returns whether a consumer of the node may be connected to the node's input 0 instead.
-  static bool MaySkip(const Node& node) {
+  bool MaySkip(const Node& node) const {
     return MaySimplify(node) && FlowOpOf(*node.input(0).node) == FlowOp::kNone;
   }
 
@@ -147,7 +172,8 @@ class Simplifier {
                               node->requested_device() == inner.requested_device();
       // An inner node with unknown shapes could fail.
       const bool reshapes = node->op_name() == "Reshape" && Reshapes(inner) &&
-                            Known(inner.input(0)) && Known(OutputOf(inner));
+                            Known(inner.input(0)) && Known(OutputOf(inner)) &&
+                            HasConstantArguments(*node) && HasConstantArguments(inner);
       if (!identities && !reshapes) return OkStatus();
       RETURN_IF_ERROR(graph_.SetInput(node, 0, inner.input(0)));
     }
@@ -172,11 +198,11 @@ class Simplifier {
         {"Reshape", &Simplifier::Reshape},
         {"Squeeze", &Simplifier::Reshape},
         {"ExpandDims", &Simplifier::Reshape},
-        {"Slice", &Simplifier::WholeTensor},
+        {"Slice", &Simplifier::WholeSlice},
         {"StridedSlice", &Simplifier::WholeStrides},
-        {"Tile", &Simplifier::WholeTensor},
+        {"Tile", &Simplifier::WholeIf<Neutral::kOne>},
         {"BroadcastTo", &Simplifier::WholeTensor},
-        {"Pad", &Simplifier::WholeTensor},
+        {"Pad", &Simplifier::WholeIf<Neutral::kZero>},
         {"Transpose", &Simplifier::Transpose},
         {"Cast", &Simplifier::Cast},
         {"AddN", &Simplifier::SumOfOne},
@@ -212,6 +238,9 @@ class Simplifier {
   }
 
   Endpoint Involution(const Node& node) const {
+    const DType dtype = node.output_type(0).dtype;
+    // Kernels convert these to float and back, which changes the payload of a NaN.
+    if (dtype == DType::kHalf || dtype == DType::kBfloat16) return kNone;
     const Node& inner = *node.input(0).node;
     return inner.op_name() == node.op_name() && MaySkip(inner) ? inner.input(0) : kNone;
   }
@@ -220,20 +249,41 @@ class Simplifier {
   Endpoint Reshape(const Node& node) const {
     const PartialShape& shape = ShapeOf(OutputOf(node));
     Endpoint from = node.input(0);
-    if (!shape.fully_known() && node.num_inputs() > 1 && ConstantOf(node.input(1)) == nullptr) {
-      return kNone;  // fails if the shape that a step computes has another number of elements
-    }
+    // Fails if the shape that a step computes has another number of elements.
+    if (!HasConstantArguments(node)) return kNone;
     for (;;) {
       if (SameShape(ShapeOf(from), shape)) return from;
       const Node& inner = *from.node;
-      if (!Reshapes(inner) || !MaySkip(inner) || !Known(from) || !Known(inner.input(0))) {
+      if (!Reshapes(inner) || !MaySkip(inner) || !HasConstantArguments(inner) || !Known(from) ||
+          !Known(inner.input(0))) {
         return kNone;
       }
       from = inner.input(0);
     }
   }
 
-  Endpoint WholeTensor(const Node& node) const { return KnownSame(node) ? node.input(0) : kNone; }
+  Endpoint WholeTensor(const Node& node) const {
+    return KnownSame(node) && HasConstantArguments(node) ? node.input(0) : kNone;
+  }
+
+  // Requires that all elements of the argument are neutral, because the kernel refuses others.
+  template <Neutral neutral>
+  Endpoint WholeIf(const Node& node) const {
+    const Tensor* const argument = ConstantOf(node.input(1));
+    return argument != nullptr && IsNeutral(*argument, neutral) ? WholeTensor(node) : kNone;
+  }
+
+  // The kernel fails if the slice leaves the tensor, but the output's shape may be known before.
+  Endpoint WholeSlice(const Node& node) const {
+    const auto begin = Integers(node.input(1)), size = Integers(node.input(2));
+    if (!begin.has_value() || !size.has_value() || !KnownSame(node)) return kNone;
+    const PartialShape& shape = ShapeOf(node.input(0));
+    if (std::ssize(*begin) != shape.rank() || std::ssize(*size) != shape.rank()) return kNone;
+    for (int d = 0; d < shape.rank(); ++d) {
+      if ((*begin)[d] != 0 || ((*size)[d] != -1 && (*size)[d] != shape.dim(d))) return kNone;
+    }
+    return node.input(0);
+  }
 
   Endpoint WholeStrides(const Node& node) const {
     const auto is_zero = [&](string_view mask) {
@@ -283,6 +333,7 @@ class Simplifier {
   Graph& graph_;
   const ShapeMap& shapes_;
   const absl::flat_hash_set<string_view> targets_;
+  const absl::flat_hash_set<std::string> beside_;
 };
 
 }  // namespace
