@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "client/control_flow.h"
 #include "client/program.h"
 #include "client/session.h"
 #include "core/op/block_kernel.h"
@@ -327,6 +329,241 @@ TEST_F(RefusalTest, StatisticsNameTheNodes) {
     for (const NodeStats& node : device.nodes) ops.push_back(node.op);
   }
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "_Fused[b c]"), 1);
+}
+
+TEST_F(RefusalTest, StatisticsShortenTheNames) {
+  Output y = x_;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) y = Named(name, "Tanh", {y});
+  RunMetadata metadata;
+  const auto outputs =
+      MakeSession(program_, true)
+          ->Run({{x_, Tensor::Vector<float>({1, 2, 3, 4})}}, {y}, {}, {.trace = true}, &metadata);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  int found = 0;
+  for (const DeviceStats& device : metadata.step_stats) {
+    for (const NodeStats& node : device.nodes) found += node.op == "_Fused[a b c d and 2 more]";
+  }
+  EXPECT_EQ(found, 1);
+}
+
+// One node would need all operands at once.
+TEST_F(RefusalTest, KeepsSumsThatNeedMoreMemory) {
+  Output sum = Call("Cumsum", {x_, Constant(program_, Tensor::Scalar<int32_t>(0))});
+  for (int i = 1; i < 6; ++i) {
+    const Output roll = Constant(program_, Tensor::Scalar<int32_t>(i));
+    const Output zero = Constant(program_, Tensor::Scalar<int32_t>(0));
+    sum = Call("AddV2", {sum, Call("Roll", {x_, roll, zero})});
+  }
+  EXPECT_EQ(Fused({sum}), std::vector<Names>());
+  const Output a = Named("a", "AddV2", {sum, x_});
+  EXPECT_EQ(Fused({Named("b", "Relu", {a})}), (std::vector<Names>{{"a", "b"}}));
+}
+
+TEST_F(RefusalTest, FusesGelu) {
+  const auto scalar = [&](float value) { return Constant(program_, Tensor::Scalar<float>(value)); };
+  const Output cube = Call("Mul", {Call("Mul", {x_, x_}), x_});
+  const Output inner = Call("AddV2", {x_, Call("Mul", {cube, scalar(0.044715f)})});
+  const Output gate =
+      Call("AddV2", {Call("Tanh", {Call("Mul", {inner, scalar(0.79788f)})}), scalar(1)});
+  const Output y = Call("Mul", {Call("Mul", {x_, scalar(0.5f)}), gate});
+  const auto fused = Fused({y});
+  ASSERT_EQ(fused.size(), 1u);
+  EXPECT_EQ(fused[0].size(), 9u);
+}
+
+// The terms of Adam's update. No node of the tree may join it alone, but all together need only two
+// large inputs.
+TEST_F(RefusalTest, FusesAdam) {
+  const auto scalar = [&](float value) { return Constant(program_, Tensor::Scalar<float>(value)); };
+  const auto times = [&](float factor, Output y) { return Call("Mul", {scalar(factor), y}); };
+  const Output zero = Constant(program_, Tensor::Scalar<int32_t>(0));
+  const Output y = Call("Cumsum", {x_, zero});
+  const Output m = Call("AddV2", {times(0.9f, x_), times(0.1f, y)});
+  const Output v =
+      Call("AddV2", {Call("Mul", {times(0.999f, x_), x_}), times(0.001f, Call("Square", {y}))});
+  const Output root = Call("AddV2", {Call("Sqrt", {v}), scalar(1e-7f)});
+  const auto fused = Fused({Call("Sub", {x_, Call("RealDiv", {times(0.01f, m), root})})});
+  ASSERT_EQ(fused.size(), 1u);
+  EXPECT_EQ(fused[0].size(), 13u);
+}
+
+// Blocks need an operand of the output's shape.
+TEST_F(RefusalTest, KeepsOuterProducts) {
+  const Output column = Call("Reshape", {x_, Constant(program_, Tensor::Vector<int32_t>({4, 1}))});
+  const Output row = Call("Reshape", {x_, Constant(program_, Tensor::Vector<int32_t>({1, 4}))});
+  EXPECT_EQ(Fused({Call("Neg", {Call("Mul", {column, row})})}), std::vector<Names>());
+}
+
+// The condition of Select chooses rows, which blocks do not support.
+TEST_F(RefusalTest, KeepsSelectOfRows) {
+  const Output y = Placeholder(program_, DType::kFloat, PartialShape({-1, -1}));
+  const Output rows = Placeholder(program_, DType::kBool, PartialShape({-1}));
+  const Output z = Named("z", "Neg", {Named("t", "Tanh", {y})});
+  const Output chosen = Call("Select", {rows, z, y});
+  std::vector<Names> fused;
+  const auto outputs = RunStep(
+      program_,
+      {{y, Tensor(DType::kFloat, Shape({2, 2}))}, {rows, Tensor::Vector<bool>({true, false})}},
+      {Call("Exp", {chosen})}, true, &fused);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ(fused, (std::vector<Names>{{"t", "z"}}));
+}
+
+TEST_F(RefusalTest, KeepsComplexNumbers) {
+  const Output c = Call("Complex", {x_, x_}, {{"Tout", DType::kComplex64}});
+  EXPECT_EQ(Fused({Call("Mul", {Call("Mul", {c, c}), c})}), std::vector<Names>());
+}
+
+// The compiler must be able to recompute nodes, and to measure them.
+TEST_F(RefusalTest, MemoryLimitAndAutomaticPlacement) {
+  const Output c = Named("c", "Neg", {Named("b", "Tanh", {x_})});
+  SessionOptions limited, automatic;
+  limited.memory_limit = 1 << 30;
+  automatic.placement = "auto";
+  for (const SessionOptions& options : {limited, automatic}) {
+    auto session = Session::New(program_, "", options);
+    ASSERT_TRUE(session.ok()) << session.status();
+    RunMetadata metadata;
+    const auto outputs = (*session)->Run({{x_, Tensor::Vector<float>({1, 2, 3, 4})}}, {c}, {},
+                                         {.partition_graphs = true}, &metadata);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_TRUE(FusedNodes(metadata).empty());
+  }
+}
+
+// Each step computes `y` for the feeds, with and without the pass; the bits are the same.
+class FusedValuesTest : public testing::Test {
+ protected:
+  // Returns the number of _Fused nodes.
+  int Compare(Output y, const std::vector<Feed>& feeds) {
+    std::vector<std::vector<std::string>> fused, none;
+    const auto with = RunStep(program_, feeds, {y}, true, &fused);
+    const auto without = RunStep(program_, feeds, {y}, false, &none);
+    EXPECT_TRUE(with.ok()) << with.status();
+    EXPECT_TRUE(without.ok()) << without.status();
+    if (with.ok() && without.ok()) ExpectSameBits((*with)[0], (*without)[0]);
+    return static_cast<int>(fused.size());
+  }
+  static void ExpectSameBits(const Tensor& a, const Tensor& b) {
+    EXPECT_EQ(a.dtype(), b.dtype());
+    ASSERT_EQ(a.shape(), b.shape());
+    EXPECT_EQ(std::memcmp(a.raw_data(), b.raw_data(), a.bytes()), 0);
+  }
+  // Returns a tensor of 37 elements, which are those of `values` again and again.
+  template <class T>
+  static Tensor Repeated(DType dtype, const std::vector<T>& values) {
+    Tensor tensor(dtype, Shape({37}));
+    for (size_t i = 0; i < 37; ++i) tensor.mutable_flat<T>()[i] = values[i % values.size()];
+    return tensor;
+  }
+  static Tensor Floats() {
+    constexpr float kInf = std::numeric_limits<float>::infinity();
+    return Repeated<float>(DType::kFloat, {0.0f, -0.0f, kInf, -kInf, std::nanf("7"), 1e-42f, -3.25f,
+                                           std::numeric_limits<float>::max(), 0.7f, 88.9f});
+  }
+
+  Program program_;
+};
+
+TEST_F(FusedValuesTest, SpecialFloats) {
+  const Output x = Placeholder(program_, DType::kFloat, Shape({37}));
+  const Output least = Constant(program_, Tensor::Scalar<float>(-1.5f));
+  const Output most = Constant(program_, Tensor::Scalar<float>(2));
+  for (const char* op : {"Neg", "Relu", "Tanh", "Exp", "Sigmoid", "Sqrt", "Sign", "Square", "Log",
+                         "Abs", "Floor", "Elu", "Reciprocal"}) {
+    SCOPED_TRACE(op);
+    EXPECT_EQ(Compare(Call("Mul", {Call(op, {x}), most}), {{x, Floats()}}), 1);
+    EXPECT_EQ(Compare(Call("Maximum", {x, Call(op, {x})}), {{x, Floats()}}), 1);
+    EXPECT_EQ(Compare(Call("Sub", {Call(op, {x}), x}), {{x, Floats()}}), 1);
+  }
+  EXPECT_EQ(Compare(Call("ClipByValue", {Call("Neg", {x}), least, most}), {{x, Floats()}}), 1);
+  const Output negative = Call("Less", {Call("Neg", {x}), least});
+  EXPECT_EQ(Compare(Call("LogicalNot", {negative}), {{x, Floats()}}), 1);
+  EXPECT_EQ(Compare(Call("SelectV2", {negative, x, least}), {{x, Floats()}}), 1);
+  const Output clipped = Call("ClipByValue", {Call("Sign", {x}), least, most});
+  const Output whole = Call("SelectV2", {Call("Equal", {x, x}), clipped, least});  // no NaN
+  EXPECT_EQ(Compare(Cast(Cast(whole, DType::kInt32), DType::kInt8), {{x, Floats()}}), 1);
+}
+
+TEST_F(FusedValuesTest, IntegersOverflow) {
+  const Output x = Placeholder(program_, DType::kInt32, Shape({37}));
+  constexpr int32_t kMax = std::numeric_limits<int32_t>::max();
+  const Feed feed = {x, Repeated<int32_t>(DType::kInt32, {0, 1, -1, kMax, -kMax - 1, 65537})};
+  EXPECT_EQ(Compare(Call("AddV2", {Call("Mul", {x, x}), x}), {feed}), 1);
+  EXPECT_EQ(Compare(Call("Neg", {Call("Square", {x})}), {feed}), 1);
+  EXPECT_EQ(Compare(Call("Greater", {Call("Abs", {x}), x}), {feed}), 1);
+}
+
+TEST_F(FusedValuesTest, SmallFloats) {
+  for (const DType dtype : {DType::kHalf, DType::kBfloat16}) {
+    const Output x = Placeholder(program_, DType::kFloat, Shape({37}));
+    const Output all = Constant(program_, Tensor::Vector<int32_t>({0}));
+    const Output small = Call("ReverseV2", {Cast(x, dtype), all});
+    EXPECT_EQ(Compare(Call("Mul", {Call("Tanh", {small}), small}), {{x, Floats()}}), 1);
+    EXPECT_EQ(Compare(Cast(Call("AddV2", {small, small}), DType::kFloat), {{x, Floats()}}), 1);
+  }
+}
+
+// The sum may be written to the memory of `a` or `b`, which the fused node alone uses.
+TEST_F(FusedValuesTest, SumsInTheMemoryOfAnInput) {
+  const Output x = Placeholder(program_, DType::kFloat, Shape({37}));
+  const Output zero = Constant(program_, Tensor::Scalar<int32_t>(0));
+  const Output a = Call("Cumsum", {x, zero});
+  const Output b = Call("Cumsum", {x, zero}, {{"reverse", true}});
+  const Feed feed = {x, Repeated<float>(DType::kFloat, {1.5f, -2.25f, 1e-3f})};
+  EXPECT_EQ(Compare(Call("AddN", {Outputs{Call("Neg", {a}), a, b, a}}), {feed}), 1);
+  EXPECT_EQ(Compare(Call("AddN", {Outputs{a, b, Call("Square", {b})}}), {feed}), 1);
+}
+
+TEST_F(FusedValuesTest, LoopsAndBranches) {
+  const Output x = Placeholder(program_, DType::kFloat, Shape({37}));
+  const Output taken = Placeholder(program_, DType::kBool, Shape({}));
+  const Output zero = Constant(program_, Tensor::Scalar<int32_t>(0));
+  const Output last = While(
+      program_, {zero, x},
+      [&](const Outputs& v) {
+        return Call("Less", {v[0], Constant(program_, Tensor::Scalar<int32_t>(5))});
+      },
+      [&](const Outputs& v) {
+        const Output one = Constant(program_, Tensor::Scalar<int32_t>(1));
+        return Outputs{Call("AddV2", {v[0], one}),
+                       Call("Mul", {Call("Tanh", {Call("Neg", {v[1]})}), v[1]})};
+      })[1];
+  EXPECT_GE(Compare(last, {{x, Floats()}}), 1);
+  const Output chosen = Cond(
+      program_, taken, [&] { return Outputs{Call("Exp", {Call("Tanh", {x})})}; },
+      [&] { return Outputs{Call("Neg", {Call("Square", {x})})}; })[0];
+  for (const bool take : {false, true}) {
+    EXPECT_EQ(Compare(chosen, {{x, Floats()}, {taken, Tensor::Scalar<bool>(take)}}), 2);
+  }
+}
+
+// A later step of the same session has a shape that the compiler did not expect.
+TEST_F(FusedValuesTest, UnexpectedShapesRunOneByOne) {
+  const Output y = Placeholder(program_, DType::kFloat, PartialShape({-1, 2}));
+  const Output z = Placeholder(program_, DType::kFloat, PartialShape({-1, 2}));
+  const Output t = Call("Tanh", {y});
+  const Output c = Call("Neg", {Call("AddV2", {Call("Mul", {t, t}), z})});
+  const auto fed = [](int64_t rows) {
+    Tensor value(DType::kFloat, Shape({rows, 2}));
+    for (int64_t i = 0; i < 2 * rows; ++i) {
+      value.mutable_data<float>()[i] = 0.3f * static_cast<float>(i) - 1;
+    }
+    return value;
+  };
+  std::vector<Tensor> results[2];
+  for (const bool fuse : {false, true}) {
+    const auto session = MakeSession(program_, fuse);
+    for (const int64_t rows : {4, 1, 4}) {
+      RunMetadata metadata;
+      const auto outputs = session->Run({{y, fed(rows)}, {z, fed(4)}}, {c}, {},
+                                        {.partition_graphs = true}, &metadata);
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      EXPECT_EQ(FusedNodes(metadata).size(), fuse ? 1u : 0u);
+      results[fuse].push_back((*outputs)[0]);
+    }
+  }
+  for (size_t i = 0; i < 3; ++i) ExpectSameBits(results[0][i], results[1][i]);
 }
 
 }  // namespace

@@ -25,6 +25,15 @@ namespace {
 constexpr size_t kTreeNodesMax = 64;
 constexpr size_t kTreeEdgesMax = 64;
 
+// Stands for an unknown dimension, in questions to kernels about shapes.
+constexpr int64_t kSomeSize = 1009;
+
+Shape ExampleOf(const PartialShape& shape) {
+  Shape example;
+  for (const int64_t dim : shape.dims()) example.AddDim(dim < 0 ? kSomeSize : dim);
+  return example;
+}
+
 // Returns whether an operand of shape `operand` surely broadcasts to `output` in a way that blocks
 // support: its dimensions of sizes above 1 must be consecutive dimensions of the output.
 bool BroadcastsInBlocks(const PartialShape& operand, const PartialShape& output) {
@@ -51,32 +60,40 @@ class Fuser {
       : graph_(*context->graph),
         shapes_(shapes),
         targets_(context->options.targets.begin(), context->options.targets.end()),
-        tree_of_(graph_.max_id(), -1) {}
+        tree_of_(graph_.max_id(), -1),
+        position_(graph_.max_id()) {}
 
   Status Run() {
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     for (size_t i = order.size(); i-- > 0;) {
+      position_[order[i]->id()] = static_cast<int>(i);
       if (!MayFuse(*order[i])) continue;
-      const int tree = TreeThatUses(*order[i]);
-      if (tree >= 0) {
-        AddTo(tree, order[i]);
-      } else {
-        tree_of_[order[i]->id()] = static_cast<int>(trees_.size());
-        trees_.emplace_back();
-        AddTo(tree_of_[order[i]->id()], order[i]);
+      tree_of_[order[i]->id()] = static_cast<int>(trees_.size());
+      trees_.push_back({.nodes = {order[i]}, .num_edges = NumInputs(*order[i])});
+      Join(tree_of_[order[i]->id()]);
+    }
+    // Trees that needed too many inputs when their roots were looked at may share these inputs. The
+    // inner trees come last.
+    for (size_t tree = trees_.size(); tree-- > 0;) JoinAllInto(static_cast<int>(tree));
+    for (bool joined = true; joined;) {
+      joined = false;
+      for (size_t tree = 0; tree < trees_.size(); ++tree) {
+        joined = Join(static_cast<int>(tree)) || joined;
       }
     }
     for (Tree& tree : trees_) {
       if (tree.nodes.size() < 2) continue;
-      std::reverse(tree.nodes.begin(), tree.nodes.end());
+      std::sort(tree.nodes.begin(), tree.nodes.end(), [&](const Node* a, const Node* b) {
+        return position_[a->id()] < position_[b->id()];
+      });
       RETURN_IF_ERROR(Replace(tree));
     }
     return OkStatus();
   }
 
  private:
-  // Nodes that will be one node. First the root, whose output leaves the tree, then the others in
-  // reverse topological order.
+  // Nodes that will be one node. The first one is the root, whose output leaves the tree. No nodes:
+  // they have joined another tree.
   struct Tree {
     std::vector<Node*> nodes = {};
     size_t num_edges = 0;  // into all nodes; the tree has at most as many inputs
@@ -93,7 +110,11 @@ class Fuser {
         FlowOpOf(node) != FlowOp::kNone || node.num_outputs() != 1 || node.num_inputs() == 0) {
       return false;
     }
-    const auto is_value = [](const EdgeType& type) { return !type.ref && IsPlain(type.dtype); };
+    // Not complex numbers: loops may round their products differently in other places of a tensor.
+    const auto is_value = [](const EdgeType& type) {
+      return !type.ref && IsPlain(type.dtype) && type.dtype != DType::kComplex64 &&
+             type.dtype != DType::kComplex128;
+    };
     if (!absl::c_all_of(node.input_types(), is_value) || !is_value(node.output_type(0))) {
       return false;
     }
@@ -101,12 +122,14 @@ class Fuser {
     // later.
     const PartialShape& shape = ShapeOf({const_cast<Node*>(&node), 0});
     if (!shape.known_rank()) return false;
+    bool any_full = false;  // blocks need an input of the output's shape
     for (const Endpoint& in : node.inputs()) {
       if (in.node->output_type(in.index).ref || !BroadcastsInBlocks(ShapeOf(in), shape)) {
         return false;
       }
+      any_full = any_full || ShapeOf(in) == shape;
     }
-    return OnCpu(node) && RunsInBlocks(node);
+    return any_full && OnCpu(node) && RunsInBlocks(node);
   }
 
   bool OnCpu(const Node& node) {
@@ -133,30 +156,109 @@ class Fuser {
                                                     .device = node.assigned_device(),
                                                     .input_types = node.input_types(),
                                                     .output_types = node.output_types()});
-    return kernel.ok() && dynamic_cast<const BlockKernel&>(**kernel).RunsInBlocks();
+    if (!kernel.ok()) return false;
+    const auto& blocks = dynamic_cast<const BlockKernel&>(**kernel);
+    return blocks.RunsInBlocks() && AcceptsShapes(blocks, node);
   }
 
-  // Returns the tree whose nodes are the only ones that need `node`, if the tree has room for it;
-  // -1: none. Paths leave a tree only from its root, so fusing cannot close a cycle.
+  bool AcceptsShapes(const BlockKernel& kernel, const Node& node) const {
+    std::vector<Shape> examples;
+    for (const Endpoint& in : node.inputs()) examples.push_back(ExampleOf(ShapeOf(in)));
+    std::vector<const Shape*> inputs;
+    for (const Shape& example : examples) inputs.push_back(&example);
+    return kernel.AcceptsShapes(ExampleOf(OutputShapeOf(node)), inputs);
+  }
+
+  static size_t NumInputs(const Node& node) { return static_cast<size_t>(node.num_inputs()); }
+  const PartialShape& OutputShapeOf(const Node& node) const { return shapes_[node.id()][0]; }
+
+  // Returns the tree whose nodes are the only ones that need `node`; -1: none.
   int TreeThatUses(const Node& node) const {
     if (node.out_edges().empty() || !node.control_outputs().empty()) return -1;
     const int tree = tree_of_[node.out_edges()[0].dst->id()];
-    if (tree < 0) return -1;
     for (const OutEdge& edge : node.out_edges()) {
       if (tree_of_[edge.dst->id()] != tree) return -1;
     }
-    const Node& root = *trees_[tree].nodes[0];
-    const bool fits =
-        trees_[tree].nodes.size() < kTreeNodesMax && trees_[tree].num_edges < kTreeEdgesMax &&
-        root.assigned_device() == node.assigned_device() &&
-        ShapeOf({const_cast<Node*>(&node), 0}) == ShapeOf({const_cast<Node*>(&root), 0});
-    return fits ? tree : -1;
+    return tree;
   }
 
-  void AddTo(int tree, Node* node) {
-    tree_of_[node->id()] = tree;
-    trees_[tree].nodes.push_back(node);
-    trees_[tree].num_edges += static_cast<size_t>(node->num_inputs());
+  // Adds the nodes of tree `from` to the tree that uses its root, if that tree has room for them
+  // and does not keep more memory alive. Paths leave a tree only from its root, so fusing cannot
+  // close a cycle.
+  bool Join(int from) {
+    if (trees_[from].nodes.empty()) return false;
+    const int to = TreeThatUses(*trees_[from].nodes[0]);
+    if (to < 0 || !Fits(trees_[from], trees_[to]) || NeedsMoreMemory(trees_[from], trees_[to])) {
+      return false;
+    }
+    Move(from, to);
+    return true;
+  }
+
+  // Adds all trees that compute only inputs of tree `to`, if the whole needs no more large inputs
+  // than one node with two operands, or than the tree alone.
+  void JoinAllInto(int to) {
+    if (trees_[to].nodes.empty()) return;
+    const Tree alone = trees_[to];
+    const size_t num_before = LargeInputs(alone).size();
+    std::vector<std::pair<int, Tree>> moved;
+    for (bool joined = true; joined;) {
+      joined = false;
+      for (const Endpoint& in : LargeInputs(trees_[to])) {
+        const int from = tree_of_[in.node->id()];
+        if (from < 0 || TreeThatUses(*in.node) != to || !Fits(trees_[from], trees_[to])) continue;
+        moved.emplace_back(from, trees_[from]);
+        Move(from, to);
+        joined = true;
+      }
+    }
+    if (LargeInputs(trees_[to]).size() <= std::max<size_t>(2, num_before)) return;
+    trees_[to] = alone;
+    for (auto& [from, tree] : moved) {
+      for (const Node* node : tree.nodes) tree_of_[node->id()] = from;
+      trees_[from] = std::move(tree);
+    }
+  }
+
+  bool Fits(const Tree& inner, const Tree& outer) const {
+    const Node &node = *inner.nodes[0], &root = *outer.nodes[0];
+    return outer.nodes.size() + inner.nodes.size() <= kTreeNodesMax &&
+           outer.num_edges + inner.num_edges <= kTreeEdgesMax &&
+           root.assigned_device() == node.assigned_device() &&
+           OutputShapeOf(node) == OutputShapeOf(root);
+  }
+
+  void Move(int from, int to) {
+    Tree &inner = trees_[from], &outer = trees_[to];
+    for (const Node* moved : inner.nodes) tree_of_[moved->id()] = to;
+    outer.nodes.insert(outer.nodes.end(), inner.nodes.begin(), inner.nodes.end());
+    outer.num_edges += inner.num_edges;
+    inner = {};
+  }
+
+  // Returns whether a tree of the nodes of both trees may keep more large tensors alive than the
+  // two trees one after the other. All inputs of a _Fused node must exist when it starts. The
+  // result of `inner` is an input of `outer` that the larger tree does not need; instead it needs
+  // the inputs of `inner`.
+  bool NeedsMoreMemory(const Tree& inner, const Tree& outer) const {
+    const std::vector<Endpoint> before = LargeInputs(outer);
+    const std::vector<Endpoint> inputs = LargeInputs(inner);
+    const auto added = absl::c_count_if(
+        inputs, [&](const Endpoint& in) { return !absl::c_linear_search(before, in); });
+    return added > 1 && before.size() > 1;
+  }
+
+  // Returns the inputs of the tree that have the shape of its output.
+  std::vector<Endpoint> LargeInputs(const Tree& tree) const {
+    const int index = tree_of_[tree.nodes[0]->id()];
+    std::vector<Endpoint> large;
+    for (const Node* node : tree.nodes) {
+      for (const Endpoint& in : node->inputs()) {
+        if (tree_of_[in.node->id()] == index || absl::c_linear_search(large, in)) continue;
+        if (ShapeOf(in) == OutputShapeOf(*tree.nodes[0])) large.push_back(in);
+      }
+    }
+    return large;
   }
 
   // Replaces the nodes of the tree, which are in topological order, by one node.
@@ -216,7 +318,8 @@ class Fuser {
   Graph& graph_;
   const ShapeMap& shapes_;
   const absl::flat_hash_set<string_view> targets_;
-  std::vector<int> tree_of_;  // by node id; -1: none
+  std::vector<int> tree_of_;   // by node id; -1: none
+  std::vector<int> position_;  // by node id; in the topological order
   std::vector<Tree> trees_;
   absl::flat_hash_map<std::string, bool> on_cpu_;  // by device
   absl::flat_hash_map<const KernelDef*, bool> is_block_kernel_;
@@ -226,6 +329,9 @@ class Fuser {
 
 Status FuseElementwise(PassContext& context) {
   if (context.graph->registry().FindOp(kFusedOp) == nullptr) return OkStatus();
+  // Fused nodes are neither recomputed nor split to keep a limit, and their measured times do not
+  // say where the single nodes would run best.
+  if (context.options.memory_limit != 0 || context.options.any_task) return OkStatus();
   // Expected shapes suffice, because the kernel takes inputs of any shapes.
   ASSIGN_OR_RETURN(const ShapeMap shapes, ExpectedShapes(context));
   return Fuser(&context, shapes).Run();

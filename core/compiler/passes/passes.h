@@ -83,7 +83,11 @@ Status CompressTransfers(PassContext& context);
 // have the same inferred shape and the same CPU, and only they use each other's outputs, except
 // that of the root. Keeps nodes that are targets or read a reference, nodes whose kernels are not
 // BlockKernels (core/op/block_kernel.h), and, except as roots, nodes for which others wait by
-// control edges. The _Fused node has the control inputs of all its nodes.
+// control edges. The _Fused node has the control inputs of all its nodes. A node joins a tree only
+// if that keeps no more tensors of the output's size alive: s = a + b and t = s + c stay two nodes.
+// Does nothing with CompileOptions::memory_limit, because FitMemory does not recompute or split a
+// _Fused node, or with any_task, because measured times of _Fused nodes do not tell how long the
+// program's nodes take.
 Status FuseElementwise(PassContext& context);
 
 // Schedules transfers between tasks by a predicted step. (1) Fills in PassContext::urgency, so that
