@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "core/base/error_origin.h"
 #include "core/op/block_kernel.h"
@@ -30,6 +31,9 @@ namespace {
 
 // The scratch memory of one thread, which leaves room for the inputs in a cache of 32 KiB.
 constexpr int64_t kScratchBytes = 16 << 10;
+// Scratch memory of up to this size is on the stack. Many slots of kBlockMin elements can take more
+// than kScratchBytes.
+constexpr int64_t kStackBytes = 32 << 10;
 constexpr int64_t kBlockMin = 256, kBlockMax = 4096;  // elements
 
 // One of the nodes.
@@ -37,7 +41,8 @@ struct Part {
   std::string name;
   std::unique_ptr<Kernel> kernel;
   const BlockKernel* blocks = nullptr;  // the interface of `kernel`
-  std::vector<int> operands;  // >= 0: an input of the _Fused node; -1 - i: part i's result
+  std::vector<int> operands;      // >= 0: an input of the _Fused node; -1 - i: part i's result
+  std::vector<bool> is_last_use;  // of each operand
   std::vector<EdgeType> input_types, output_types;
   int slot = -1;  // where the result of a block is in the scratch memory; -1: in the output
 };
@@ -58,6 +63,7 @@ class FusedKernel final : public Kernel {
 
   Status AddPart(const KernelInit& node, const FunctionName& function, std::string name,
                  absl::Span<const int64_t> operands);
+  void FindLastUses();
   void AssignSlots();
   // Sets `plan`; returns false if the inputs need another way of broadcasting than blocks allow, or
   // if a part does not accept their shapes.
@@ -94,9 +100,14 @@ Status FusedKernel::Init(const KernelInit& node) {
     RETURN_IF_ERROR(AddPart(node, functions[i], names[i], left.subspan(1, count)));
     left.remove_prefix(1 + count);
   }
+  if (!left.empty()) {
+    return InvalidArgument("node '", node.name, "': attribute operands has ", left.size(),
+                           " elements after those of the last node");
+  }
   if (parts_.back().output_types[0] != node.output_types[0]) {
     return InvalidArgument("node '", node.name, "': attribute T is not the type of the last node");
   }
+  FindLastUses();
   AssignSlots();
   return OkStatus();
 }
@@ -142,15 +153,22 @@ Status FusedKernel::AddPart(const KernelInit& node, const FunctionName& function
   return OkStatus();
 }
 
+void FusedKernel::FindLastUses() {
+  absl::flat_hash_set<int> used_later;
+  for (size_t i = parts_.size(); i-- > 0;) {
+    Part& part = parts_[i];
+    part.is_last_use.resize(part.operands.size());
+    for (size_t k = part.operands.size(); k-- > 0;) {
+      part.is_last_use[k] = used_later.insert(part.operands[k]).second;
+    }
+  }
+}
+
 // Gives each part but the last one a slot for its result. A slot is used again after the last part
 // that reads it.
 void FusedKernel::AssignSlots() {
-  std::vector<size_t> last_use(parts_.size(), 0);
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    for (const int operand : parts_[i].operands) {
-      if (operand < 0) last_use[-1 - operand] = i;
-    }
-    size_max_ = std::max<int64_t>(size_max_, SizeOf(parts_[i].output_types[0].dtype));
+  for (const Part& part : parts_) {
+    size_max_ = std::max<int64_t>(size_max_, SizeOf(part.output_types[0].dtype));
   }
   for (const EdgeType& type : input_types_) {
     size_max_ = std::max<int64_t>(size_max_, SizeOf(type.dtype));
@@ -160,8 +178,9 @@ void FusedKernel::AssignSlots() {
     if (free.empty()) free.push_back(num_slots_++);
     parts_[i].slot = free.back();
     free.pop_back();
-    for (size_t before = 0; before <= i; ++before) {
-      if (last_use[before] == i && before < i) free.push_back(parts_[before].slot);
+    for (size_t k = 0; k < parts_[i].operands.size(); ++k) {
+      const int operand = parts_[i].operands[k];
+      if (operand < 0 && parts_[i].is_last_use[k]) free.push_back(parts_[-1 - operand].slot);
     }
   }
 }
@@ -249,11 +268,19 @@ void FusedKernel::RunBlocks(const Plan& plan, char* output, int64_t begin, int64
   };
   const size_t size = SizeOf(parts_.back().output_types[0].dtype);
   const int64_t lines = (plan.block * size_max_ + 63) / 64;  // of a slot
-  const size_t slots = num_slots_ + plan.inputs.size();
-  const auto memory = std::make_unique_for_overwrite<Line[]>(slots * lines);
-  const auto slot = [&](size_t i) { return memory[i * lines].bytes; };
+  int64_t slots = num_slots_;
+  for (const BlockOperand& input : plan.inputs) slots += input.row() > 0;
+  Line on_stack[kStackBytes / sizeof(Line)];
+  std::unique_ptr<Line[]> on_heap;
+  if (slots * lines > std::ssize(on_stack)) {
+    on_heap = std::make_unique_for_overwrite<Line[]>(slots * lines);
+  }
+  Line* const memory = on_heap != nullptr ? on_heap.get() : on_stack;
+  const auto slot = [&](int64_t i) { return memory[i * lines].bytes; };
   absl::InlinedVector<BlockOperand::Scratch, 8> scratch(plan.inputs.size());
-  for (size_t i = 0; i < scratch.size(); ++i) scratch[i].data = slot(num_slots_ + i);
+  for (size_t i = scratch.size(); i-- > 0;) {
+    if (plan.inputs[i].row() > 0) scratch[i].data = slot(--slots);
+  }
   absl::InlinedVector<BlockInput, 8> inputs(plan.inputs.size());
   absl::InlinedVector<BlockInput, 4> operands;
   for (int64_t first = begin; first < end; first += plan.block) {
@@ -273,13 +300,20 @@ void FusedKernel::RunBlocks(const Plan& plan, char* output, int64_t begin, int64
   }
 }
 
+// Moves inputs and results at their last use, so that they are freed or written to as early as
+// those of single nodes.
 Status FusedKernel::RunOneByOne(KernelContext& ctx) const {
   std::vector<Tensor> values(parts_.size());
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
     std::vector<Tensor> inputs;
-    for (const int operand : part.operands) {
-      inputs.push_back(operand >= 0 ? ctx.input(operand) : values[-1 - operand]);
+    for (size_t k = 0; k < part.operands.size(); ++k) {
+      const int operand = part.operands[k];
+      if (part.is_last_use[k]) {
+        inputs.push_back(operand >= 0 ? ctx.TakeInput(operand) : std::move(values[-1 - operand]));
+      } else {
+        inputs.push_back(operand >= 0 ? ctx.input(operand) : values[-1 - operand]);
+      }
     }
     KernelContext context({.step = &ctx.step(),
                            .node_name = &part.name,
