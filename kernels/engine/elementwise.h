@@ -142,11 +142,14 @@ void RunBinary(const BinaryRows& rows) {
 // The vector form of a maths function rounds differently from its scalar form, and loops call the
 // scalar form for the last elements, which fill no vector. The functions below are for functors
 // that take time (kNanos), because these call such functions. They pass only whole groups to the
-// loops, and copy the last elements to a group of their own.
+// loops, and copy the last elements to a group of their own. Functors that take much time (Lgamma,
+// Igamma, ...) have no vector form.
 inline constexpr int64_t kGroup = 16;  // elements; a multiple of the largest vector
+inline constexpr double kVectorNanosMax = 5;
 
 template <class Fn, class T>
-inline constexpr bool kRunsInGroups = NanosOf<Fn>() > 0 && std::is_floating_point_v<T>;
+inline constexpr bool kRunsInGroups =
+    NanosOf<Fn>() > 0 && kVectorNanosMax > NanosOf<Fn>() && std::is_floating_point_v<T>;
 
 // Not inlined or cloned, because the compiler would use scalar functions for a single group.
 #if defined(__clang__)
@@ -214,13 +217,21 @@ const char* FindInvalid(const void* operand, int64_t n) {
 template <class Fn, class T>
 constexpr void SetLoops(UnaryLoop* loop) {
   using L = LoopType<T>;
-  loop->run = kRunsInGroups<Fn, L> ? RunUnaryInGroups<Fn, L> : RunUnary<Fn, L>;
+  if constexpr (kRunsInGroups<Fn, L>) {
+    loop->run = RunUnaryInGroups<Fn, L>;
+  } else {
+    loop->run = RunUnary<Fn, L>;
+  }
 }
 
 template <class Fn, class T>
 constexpr void SetLoops(BinaryLoop* loop) {
   using L = LoopType<T>;
-  loop->run = kRunsInGroups<Fn, L> ? RunBinaryInGroups<Fn, L> : RunBinary<Fn, L>;
+  if constexpr (kRunsInGroups<Fn, L>) {
+    loop->run = RunBinaryInGroups<Fn, L>;
+  } else {
+    loop->run = RunBinary<Fn, L>;
+  }
   if constexpr (requires(T y) { Fn::Invalid(y); }) loop->invalid = FindInvalid<Fn, T>;
 }
 
