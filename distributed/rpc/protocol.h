@@ -6,7 +6,7 @@
 namespace penstock {
 
 // The version of proto/penstock/worker.proto. All tasks of a cluster must have the same version.
-inline constexpr int kProtocolVersion = 3;
+inline constexpr int kProtocolVersion = 4;
 
 // The trailing metadata of an answer to CreateSession that names the master's task, for the
 // client's error texts.
