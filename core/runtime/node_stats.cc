@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "core/op/block_kernel.h"
 #include "core/op/task_name.h"
 #include "core/op/variable.h"
@@ -24,11 +25,17 @@ std::vector<NodeStats::Input> InputsOf(const Node& node) {
   return inputs;
 }
 
-// Returns the name of the node's op; for a _Fused node also the names of the nodes that it runs.
+// Returns the name of the node's op; for a _Fused node also the names of the first nodes that it
+// runs, and how many others it runs.
 std::string OpOf(const Node& node) {
   if (node.op_name() != kFusedOp) return node.op_name();
   const auto* const names = node.attr<std::vector<std::string>>(kFusedNodes);
-  return names == nullptr ? kFusedOp : StrCat(kFusedOp, "[", absl::StrJoin(*names, " "), "]");
+  if (names == nullptr) return kFusedOp;
+  constexpr size_t kNamesMax = 4;
+  const auto shown = absl::MakeConstSpan(*names).first(std::min(kNamesMax, names->size()));
+  std::string op = StrCat(kFusedOp, "[", absl::StrJoin(shown, " "));
+  if (names->size() > shown.size()) StrAppend(&op, " and ", names->size() - shown.size(), " more");
+  return op + "]";
 }
 
 // Returns the transfer that a _Send or a _Recv takes part in; nullopt for other nodes.
