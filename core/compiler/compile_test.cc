@@ -92,8 +92,9 @@ TEST(CompileTest, OtherPassesCannot) {
               HasSubstr("there is no pass 'typo'. The passes are: prune, gradients, fold"));
   for (const char* required :
        {"prune", "gradients", "place", "read", "compress", "memory", "partition"}) {
-    EXPECT_THAT(error(required), HasSubstr(StrCat("no step runs without the pass '", required,
-                                                  "'. These can be disabled: fold, merge, sweep")));
+    EXPECT_THAT(error(required),
+                HasSubstr(StrCat("no step runs without the pass '", required,
+                                 "'. These can be disabled: fold, simplify, merge, sweep")));
   }
 }
 
