@@ -67,9 +67,9 @@ TEST(CompileTest, OptionalPassesCanBeLeftOut) {
     p.options.disabled_passes = {"merge"};
     ASSERT_TRUE(p.Compile({}, {"all:0"}).ok());
     EXPECT_EQ(CountOps(p.After("partition"), "Sum2"), 4);
-    EXPECT_THAT(Ran(p.report),
-                ElementsAre("prune", "gradients", "fold", "sweep", "gather", "place", "read",
-                            "compress", "schedule", "memory", "partition", "controls"));
+    EXPECT_THAT(Ran(p.report), ElementsAre("prune", "gradients", "fold", "simplify", "sweep",
+                                           "gather", "place", "read", "compress", "fuse",
+                                           "schedule", "memory", "partition", "controls"));
   }
   {
     Sums p;
@@ -92,8 +92,9 @@ TEST(CompileTest, OtherPassesCannot) {
               HasSubstr("there is no pass 'typo'. The passes are: prune, gradients, fold"));
   for (const char* required :
        {"prune", "gradients", "place", "read", "compress", "memory", "partition"}) {
-    EXPECT_THAT(error(required), HasSubstr(StrCat("no step runs without the pass '", required,
-                                                  "'. These can be disabled: fold, merge, sweep")));
+    EXPECT_THAT(error(required),
+                HasSubstr(StrCat("no step runs without the pass '", required,
+                                 "'. These can be disabled: fold, simplify, merge, sweep")));
   }
 }
 

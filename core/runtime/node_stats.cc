@@ -7,6 +7,9 @@
 #include <typeinfo>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "core/op/block_kernel.h"
 #include "core/op/task_name.h"
 #include "core/op/variable.h"
 
@@ -20,6 +23,19 @@ std::vector<NodeStats::Input> InputsOf(const Node& node) {
     inputs.push_back({control->name(), NodeStats::Input::kControl});
   }
   return inputs;
+}
+
+// Returns the name of the node's op; for a _Fused node also the names of the first nodes that it
+// runs, and how many others it runs.
+std::string OpOf(const Node& node) {
+  if (node.op_name() != kFusedOp) return node.op_name();
+  const auto* const names = node.attr<std::vector<std::string>>(kFusedNodes);
+  if (names == nullptr) return kFusedOp;
+  constexpr size_t kNamesMax = 4;
+  const auto shown = absl::MakeConstSpan(*names).first(std::min(kNamesMax, names->size()));
+  std::string op = StrCat(kFusedOp, "[", absl::StrJoin(shown, " "));
+  if (names->size() > shown.size()) StrAppend(&op, " and ", names->size() - shown.size(), " more");
+  return op + "]";
 }
 
 // Returns the transfer that a _Send or a _Recv takes part in; nullopt for other nodes.
@@ -116,7 +132,7 @@ int64_t RecordNode(const RunningStep& step, const Iteration& it, const Executabl
   const bool is_persistent = item.num_inputs == 0 && memory.empty() && !node.op().internal();
   const int64_t offset_ns = step.wall_offset_ns();
   NodeStats stats{.node = node.name(),
-                  .op = node.op_name(),
+                  .op = OpOf(node),
                   .inputs = InputsOf(node),
                   .transfer = EdgeOf(node),
                   .scheduled_ns = it.ready_ns[it.IndexOf(item)] + offset_ns,

@@ -28,9 +28,11 @@ constexpr const char* kSessionFields[] = {
     // Counts as effective, because Penstock always inlines functions.
     "graph_options.optimizer_options.do_function_inlining",
     "graph_options.optimizer_options.opt_level",
+    "graph_options.rewrite_options.arithmetic_optimization",
     "graph_options.rewrite_options.common_subgraph_elimination",
     "graph_options.rewrite_options.constant_folding",
     "graph_options.rewrite_options.custom_optimizers",  // AddCustomOptimizers checks each of them
+    "graph_options.rewrite_options.remapping",
     "isolate_session_state",
     "log_device_placement",
     "operation_timeout_in_ms",

@@ -40,8 +40,10 @@ TEST(OptionsWithoutEffectTest, RewritesOneByOne) {
   tensorflow::ConfigProto config;
   auto& rewrites = *config.mutable_graph_options()->mutable_rewrite_options();
   rewrites.set_constant_folding(tensorflow::RewriterConfig::OFF);
+  rewrites.set_arithmetic_optimization(tensorflow::RewriterConfig::OFF);
+  rewrites.set_remapping(tensorflow::RewriterConfig::ON);
   EXPECT_THAT(OptionsWithoutEffect(config), IsEmpty());
-  rewrites.set_remapping(tensorflow::RewriterConfig::OFF);
+  rewrites.set_shape_optimization(tensorflow::RewriterConfig::OFF);
   rewrites.set_min_graph_nodes(-1);
   rewrites.mutable_auto_parallel()->set_num_replicas(2);
   rewrites.add_optimizers("pruning");
@@ -53,7 +55,7 @@ TEST(OptionsWithoutEffectTest, RewritesOneByOne) {
   EXPECT_THAT(
       OptionsWithoutEffect(config),
       ElementsAre("graph_options.rewrite_options.auto_parallel.num_replicas",
-                  "graph_options.rewrite_options.remapping",
+                  "graph_options.rewrite_options.shape_optimization",
                   "graph_options.rewrite_options.min_graph_nodes",
                   "graph_options.rewrite_options.optimizers",
                   "graph_options.rewrite_options.custom_optimizers['penstock'].parameter_map["

@@ -22,10 +22,23 @@ constexpr char kDisabledPasses[] = "disabled_passes";
 constexpr char kPlacement[] = "placement";
 constexpr char kMemoryLimit[] = "memory_limit";
 
+// The setting of TensorFlow that switches one pass.
+struct Switch {
+  const char* pass;
+  RewriterConfig::Toggle (RewriterConfig::*toggle)() const;
+};
+constexpr Switch kSwitches[] = {
+    {"fold", &RewriterConfig::constant_folding},
+    {"merge", &RewriterConfig::common_subgraph_elimination},
+    {"simplify", &RewriterConfig::arithmetic_optimization},
+    {"fuse", &RewriterConfig::remapping},
+};
+
 std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
   std::vector<std::string> passes;
-  if (config.constant_folding() == RewriterConfig::OFF) passes.push_back("fold");
-  if (config.common_subgraph_elimination() == RewriterConfig::OFF) passes.push_back("merge");
+  for (const Switch& one : kSwitches) {
+    if ((config.*one.toggle)() == RewriterConfig::OFF) passes.emplace_back(one.pass);
+  }
   for (const auto& optimizer : config.custom_optimizers()) {
     if (optimizer.name() != kOurOptimizer) continue;
     const auto given = optimizer.parameter_map().find(kDisabledPasses);
@@ -54,15 +67,16 @@ bool IsOn(RewriterConfig::Toggle toggle) {
 bool ApplyLevel(const tensorflow::GraphOptions& graph, std::vector<std::string>* disabled) {
   const tensorflow::OptimizerOptions& config = graph.optimizer_options();
   if (config.opt_level() != tensorflow::OptimizerOptions::L0) return true;
-  const RewriterConfig& rewrites = graph.rewrite_options();
-  const bool folds = config.do_constant_folding() || IsOn(rewrites.constant_folding());
-  const bool merges =
-      config.do_common_subexpression_elimination() || IsOn(rewrites.common_subgraph_elimination());
-  if (!folds && !merges) return false;
+  std::vector<string_view> on;
+  if (config.do_constant_folding()) on.emplace_back("fold");
+  if (config.do_common_subexpression_elimination()) on.emplace_back("merge");
+  for (const Switch& one : kSwitches) {
+    if (IsOn((graph.rewrite_options().*one.toggle)())) on.emplace_back(one.pass);
+  }
+  if (on.empty()) return false;
   for (const Pass& pass : Passes()) {
-    const string_view name = pass.name;
-    const bool is_on = (name == "fold" && folds) || (name == "merge" && merges);
-    if (pass.need == Pass::kOptional && !is_on) disabled->emplace_back(name);
+    const bool is_on = std::find(on.begin(), on.end(), pass.name) != on.end();
+    if (pass.need == Pass::kOptional && !is_on) disabled->emplace_back(pass.name);
   }
   return true;
 }

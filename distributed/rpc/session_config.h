@@ -22,10 +22,11 @@ void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config);
 // InvalidArgument if a parameter of the custom optimizer "penstock" is malformed: if
 // disabled_passes is no list of strings.
 Status CheckParameters(const tensorflow::ConfigProto& config);
-// Reads what ToProto writes, and these settings of TensorFlow: `constant_folding` and
-// `common_subgraph_elimination` OFF disable "fold" and "merge", and opt_level L0 disables the
-// optional passes that no other field switches on. Ignores custom
-// optimizers of other names, which are for other runtimes (options_without_effect.h names them).
+// Reads what ToProto writes, and these settings of TensorFlow: `constant_folding`,
+// `common_subgraph_elimination`, `arithmetic_optimization` and `remapping` OFF disable "fold",
+// "merge", "simplify" and "fuse", and opt_level L0 disables the optional passes that no other field
+// switches on. Ignores custom optimizers of other names, which are for other runtimes
+// (options_without_effect.h names them).
 // REQUIRES: CheckParameters returns OK.
 SessionOptions FromProto(const tensorflow::ConfigProto& config);
 

@@ -79,6 +79,10 @@ TEST(SessionConfigTest, TogglesOfRewritesDisablePasses) {
   rewrites.set_constant_folding(tensorflow::RewriterConfig::ON);
   rewrites.set_common_subgraph_elimination(tensorflow::RewriterConfig::OFF);
   EXPECT_THAT(FromProto(config).disabled_passes, ElementsAre("merge"));
+  rewrites.set_arithmetic_optimization(tensorflow::RewriterConfig::OFF);
+  rewrites.set_remapping(tensorflow::RewriterConfig::OFF);
+  EXPECT_THAT(FromProto(config).disabled_passes, ElementsAre("merge", "simplify", "fuse"));
+  EXPECT_TRUE(CheckDisabledPasses(FromProto(config).disabled_passes).ok());
 }
 
 TEST(SessionConfigTest, SwitchesOfPassesApplyAtLevelZero) {
@@ -106,6 +110,18 @@ TEST(SessionConfigTest, SwitchesOfPassesApplyAtLevelZero) {
   EXPECT_THAT(FromProto(config).disabled_passes, Contains("merge"));
   rewrites.set_common_subgraph_elimination(tensorflow::RewriterConfig::AGGRESSIVE);
   EXPECT_THAT(FromProto(config).disabled_passes, Not(Contains("merge")));
+}
+
+TEST(SessionConfigTest, RewritesSwitchPassesOnAtLevelZero) {
+  tensorflow::ConfigProto config;
+  auto& graph = *config.mutable_graph_options();
+  graph.mutable_optimizer_options()->set_opt_level(tensorflow::OptimizerOptions::L0);
+  graph.mutable_rewrite_options()->set_arithmetic_optimization(tensorflow::RewriterConfig::ON);
+  EXPECT_TRUE(FromProto(config).optimize);
+  EXPECT_THAT(FromProto(config).disabled_passes, Not(Contains("simplify")));
+  EXPECT_THAT(FromProto(config).disabled_passes, Contains("fuse"));
+  graph.mutable_rewrite_options()->set_remapping(tensorflow::RewriterConfig::AGGRESSIVE);
+  EXPECT_THAT(FromProto(config).disabled_passes, Not(Contains("fuse")));
 }
 
 TEST(SessionConfigTest, DisabledPassesAreAList) {

@@ -120,6 +120,19 @@ Status UnaryKernel::Compute(KernelContext& ctx) {
   return OkStatus();
 }
 
+bool UnaryKernel::RunsInBlocks() const {
+  return loop_.run != nullptr && IsPlain(loop_.in) && IsPlain(loop_.out);
+}
+
+double UnaryKernel::BlockNanos() const {
+  return loop_.nanos - TrafficNanos(x_size_ + y_size_) + kCacheNanos;
+}
+
+void UnaryKernel::RunBlock(const BlockInput* inputs, void* output, int64_t n) const {
+  IsFloat16(loop_.in) ? RunFloat16(loop_, inputs[0].data, output, n)
+                      : loop_.run(inputs[0].data, output, n);
+}
+
 BinaryKernel::BinaryKernel(const BinaryLoop& loop)
     : loop_(loop), in_size_(SizeOf(loop.in)), out_size_(SizeOf(loop.out)) {}
 
@@ -148,6 +161,25 @@ Status BinaryKernel::Compute(KernelContext& ctx) {
   }
   RunBroadcast(ctx, plan, z);
   return OkStatus();
+}
+
+bool BinaryKernel::RunsInBlocks() const {
+  return loop_.run != nullptr && loop_.invalid == nullptr && IsPlain(loop_.in) &&
+         IsPlain(loop_.out);
+}
+
+double BinaryKernel::BlockNanos() const {
+  return loop_.nanos - TrafficNanos(2 * in_size_ + out_size_) + kCacheNanos;
+}
+
+void BinaryKernel::RunBlock(const BlockInput* inputs, void* output, int64_t n) const {
+  RunRows(loop_, {.x = inputs[0].data,
+                  .y = inputs[1].data,
+                  .z = output,
+                  .rows = 1,
+                  .n = n,
+                  .x_repeats = inputs[0].repeats,
+                  .y_repeats = inputs[1].repeats});
 }
 
 Status BinaryKernel::CheckRight(const Tensor& y, int64_t num_outputs) const {

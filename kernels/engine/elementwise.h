@@ -10,10 +10,15 @@
 // Everything else (shapes, buffers, broadcasting, splitting over threads, 16-bit floats) is in
 // UnaryKernel and BinaryKernel, which are compiled once. The result is written into an input's
 // buffer if types and sizes match and no other tensor shares the buffer.
+//
+// An element's result does not depend on its position in the tensor: the same operands give the
+// same bits, in whichever blocks and rows the loops run.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "core/op/block_kernel.h"
 #include "core/op/registry.h"
 #include "kernels/engine/broadcast.h"
 #include "kernels/engine/float16_blocks.h"
@@ -31,11 +36,14 @@ struct UnaryLoop {
   Status (*launch)(void* stream, const void* x, void* y, int64_t n) = nullptr;
 };
 
-class UnaryKernel : public Kernel {
+class UnaryKernel : public Kernel, public BlockKernel {
  public:
   explicit UnaryKernel(const UnaryLoop& loop);
   Status Init(const KernelInit& node) override;
   Status Compute(KernelContext& ctx) override;
+  bool RunsInBlocks() const override;
+  double BlockNanos() const override;
+  void RunBlock(const BlockInput* inputs, void* output, int64_t n) const override;
 
  private:
   const UnaryLoop& loop_;
@@ -63,11 +71,15 @@ struct BinaryLoop {
   const char* (*invalid)(const void* y, int64_t n) = nullptr;
 };
 
-class BinaryKernel : public Kernel {
+class BinaryKernel : public Kernel, public BlockKernel {
  public:
   explicit BinaryKernel(const BinaryLoop& loop);
   Status Init(const KernelInit& node) override;
   Status Compute(KernelContext& ctx) override;
+  // False for functors with `Invalid`, which must check all right operands before the first block.
+  bool RunsInBlocks() const override;
+  double BlockNanos() const override;
+  void RunBlock(const BlockInput* inputs, void* output, int64_t n) const override;
 
  private:
   Status CheckRight(const Tensor& y, int64_t num_outputs) const;
@@ -80,6 +92,8 @@ class BinaryKernel : public Kernel {
 
 // Nanoseconds of memory traffic for one element.
 constexpr double TrafficNanos(size_t bytes) { return 0.04 * bytes; }
+// Nanoseconds of traffic with the first-level cache for one element.
+constexpr double kCacheNanos = 0.1;
 
 #if defined(PENSTOCK_CUDA_DEVICE)
 }  // namespace penstock
@@ -125,6 +139,72 @@ void RunBinary(const BinaryRows& rows) {
   }
 }
 
+// The vector form of a maths function rounds differently from its scalar form, and loops call the
+// scalar form for the last elements, which fill no vector. The functions below are for functors
+// that take time (kNanos), because these call such functions. They pass only whole groups to the
+// loops, and copy the last elements to a group of their own. Functors that take much time (Lgamma,
+// Igamma, ...) have no vector form.
+inline constexpr int64_t kGroup = 16;  // elements; a multiple of the largest vector
+inline constexpr double kVectorNanosMax = 5;
+
+template <class Fn, class T>
+inline constexpr bool kRunsInGroups =
+    NanosOf<Fn>() > 0 && kVectorNanosMax > NanosOf<Fn>() && std::is_floating_point_v<T>;
+
+// Not inlined or cloned, because the compiler would use scalar functions for a single group.
+#if defined(__clang__)
+#define PENSTOCK_OWN_LOOP [[gnu::noinline]]
+#else
+#define PENSTOCK_OWN_LOOP [[gnu::noinline, gnu::noclone]]
+#endif
+template <class Fn, class T>
+PENSTOCK_OWN_LOOP void RunUnaryGroups(const void* in, void* out, int64_t n) {
+  RunUnary<Fn, T>(in, out, n);
+}
+template <class Fn, class T>
+PENSTOCK_OWN_LOOP void RunBinaryGroups(const BinaryRows& rows) {
+  RunBinary<Fn, T>(rows);
+}
+#undef PENSTOCK_OWN_LOOP
+
+template <class Fn, class T>
+void RunUnaryInGroups(const void* in, void* out, int64_t n) {
+  using Y = decltype(Fn()(T()));
+  const int64_t whole = n - n % kGroup;
+  if (whole > 0) RunUnaryGroups<Fn, T>(in, out, whole);
+  if (whole == n) return;
+  const T* x = static_cast<const T*>(in) + whole;
+  T group[kGroup];
+  Y results[kGroup];
+  for (int64_t i = 0; i < kGroup; ++i) group[i] = x[std::min(i, n - whole - 1)];
+  RunUnaryGroups<Fn, T>(group, results, kGroup);
+  std::copy_n(results, n - whole, static_cast<Y*>(out) + whole);
+}
+
+template <class Fn, class T>
+void RunBinaryInGroups(const BinaryRows& rows) {
+  using Z = decltype(Fn()(T(), T()));
+  const int64_t whole = rows.n - rows.n % kGroup, rest = rows.n - whole;
+  if (rest == 0) return RunBinaryGroups<Fn, T>(rows);
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    const T* x = static_cast<const T*>(rows.x) + r * rows.x_step;
+    const T* y = static_cast<const T*>(rows.y) + r * rows.y_step;
+    Z* z = static_cast<Z*>(rows.z) + r * rows.n;
+    if (whole > 0) {
+      RunBinaryGroups<Fn, T>({x, y, z, 1, whole, 0, 0, rows.x_repeats, rows.y_repeats});
+    }
+    T left[kGroup], right[kGroup];
+    Z results[kGroup];
+    for (int64_t i = 0; i < kGroup; ++i) {
+      const int64_t at = whole + std::min(i, rest - 1);
+      left[i] = x[rows.x_repeats ? 0 : at];
+      right[i] = y[rows.y_repeats ? 0 : at];
+    }
+    RunBinaryGroups<Fn, T>({left, right, results, 1, kGroup});
+    std::copy_n(results, rest, z + whole);
+  }
+}
+
 template <class Fn, class T>
 const char* FindInvalid(const void* operand, int64_t n) {
   const T* y = static_cast<const T*>(operand);
@@ -136,12 +216,22 @@ const char* FindInvalid(const void* operand, int64_t n) {
 
 template <class Fn, class T>
 constexpr void SetLoops(UnaryLoop* loop) {
-  loop->run = RunUnary<Fn, LoopType<T>>;
+  using L = LoopType<T>;
+  if constexpr (kRunsInGroups<Fn, L>) {
+    loop->run = RunUnaryInGroups<Fn, L>;
+  } else {
+    loop->run = RunUnary<Fn, L>;
+  }
 }
 
 template <class Fn, class T>
 constexpr void SetLoops(BinaryLoop* loop) {
-  loop->run = RunBinary<Fn, LoopType<T>>;
+  using L = LoopType<T>;
+  if constexpr (kRunsInGroups<Fn, L>) {
+    loop->run = RunBinaryInGroups<Fn, L>;
+  } else {
+    loop->run = RunBinary<Fn, L>;
+  }
   if constexpr (requires(T y) { Fn::Invalid(y); }) loop->invalid = FindInvalid<Fn, T>;
 }
 

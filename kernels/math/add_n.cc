@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "core/op/block_kernel.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "core/tensor/variant.h"
@@ -36,9 +40,14 @@ class AddVariantsKernel final : public Kernel {
 #endif
 
 // Adds block by block, so that partial sums stay in the first-level cache.
-class AddNKernel : public Kernel {
+class AddNKernel : public Kernel, public BlockKernel {
  public:
   explicit AddNKernel(const BinaryLoop& add) : add_(add), size_(SizeOf(add.in)) {}
+
+  Status Init(const KernelInit& node) override {
+    num_inputs_ = node.input_types.size();
+    return OkStatus();
+  }
 
   Status Compute(KernelContext& ctx) override {
     RETURN_IF_ERROR(CheckShapes(ctx));
@@ -54,31 +63,50 @@ class AddNKernel : public Kernel {
     ForEachBlock(ctx.threads(), shape.num_elements(), add_.nanos * (ctx.num_inputs() - 1),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; i += kFloat16Block) {
-                     AddBlock(ctx, i, std::min(kFloat16Block, end - i), sum);
+                     Add([&](size_t k) { return At(ctx.input(static_cast<int>(k)).raw_data(), i); },
+                         At(sum->mutable_raw_data(), i), std::min(kFloat16Block, end - i));
                    }
                  });
     return OkStatus();
   }
 
- private:
-  const char* InputAt(KernelContext& ctx, int i, int64_t first) const {
-    return static_cast<const char*>(ctx.input(i).raw_data()) + first * size_;
+  bool RunsInBlocks() const override { return add_.run != nullptr && num_inputs_ > 1; }
+  bool AcceptsShapes(const Shape& output, absl::Span<const Shape* const> inputs) const override {
+    return std::all_of(inputs.begin(), inputs.end(), [&](auto* shape) { return *shape == output; });
+  }
+  double BlockNanos() const override { return kCacheNanos * static_cast<double>(num_inputs_ - 1); }
+  void RunBlock(const BlockInput* inputs, void* output, int64_t n) const override {
+    // Add writes the sum of the first two inputs before it reads the third one, so it must not
+    // write to an input.
+    alignas(64) char sum[kFloat16Block * 16];
+    for (int64_t i = 0; i < n; i += kFloat16Block) {
+      const int64_t m = std::min(kFloat16Block, n - i);
+      Add([&](size_t k) { return At(inputs[k].data, i); }, sum, m);
+      std::memcpy(At(output, i), sum, m * size_);
+    }
   }
 
-  void AddBlock(KernelContext& ctx, int64_t first, int64_t n, Tensor* sum) const {
-    char* to = static_cast<char*>(sum->mutable_raw_data()) + first * size_;
+ private:
+  const char* At(const void* base, int64_t index) const {
+    return static_cast<const char*>(base) + index * static_cast<int64_t>(size_);
+  }
+  char* At(void* base, int64_t index) const {
+    return static_cast<char*>(base) + index * static_cast<int64_t>(size_);
+  }
+
+  // Adds n elements, at most kFloat16Block, of all inputs. `to` may be the data of input 0.
+  template <class InputAt>
+  void Add(InputAt input, void* to, int64_t n) const {
     if (!IsFloat16(add_.in)) {
-      add_.run({InputAt(ctx, 0, first), InputAt(ctx, 1, first), to, 1, n});
-      for (int i = 2; i < ctx.num_inputs(); ++i) {
-        add_.run({to, InputAt(ctx, i, first), to, 1, n});
-      }
+      add_.run({input(0), input(1), to, 1, n});
+      for (size_t i = 2; i < num_inputs_; ++i) add_.run({to, input(i), to, 1, n});
       return;
     }
     // The sum is rounded once, at the end.
     float total[kFloat16Block], term[kFloat16Block];
-    Float16ToFloat(add_.in, InputAt(ctx, 0, first), total, n);
-    for (int i = 1; i < ctx.num_inputs(); ++i) {
-      Float16ToFloat(add_.in, InputAt(ctx, i, first), term, n);
+    Float16ToFloat(add_.in, input(0), total, n);
+    for (size_t i = 1; i < num_inputs_; ++i) {
+      Float16ToFloat(add_.in, input(i), term, n);
       add_.run({total, term, total, 1, n});
     }
     FloatToFloat16(add_.in, total, to, n);
@@ -98,6 +126,7 @@ class AddNKernel : public Kernel {
 
   const BinaryLoop& add_;
   const size_t size_;
+  size_t num_inputs_ = 0;
 };
 
 template <class T>

@@ -131,7 +131,7 @@ Status TruncateAll(KernelContext& ctx, const Tensor& x, int lost, Tensor* y) {
 #endif
 }
 
-class CastKernel final : public Kernel {
+class CastKernel final : public Kernel, public BlockKernel {
  public:
   Status Init(const KernelInit& node) override {
     RETURN_IF_ERROR(node.Attr("SrcT", &from_));
@@ -171,6 +171,17 @@ class CastKernel final : public Kernel {
     return Run(ctx, shorter, y);
   }
 
+#if defined(PENSTOCK_CUDA_DEVICE)
+  bool RunsInBlocks() const override { return false; }
+  void RunBlock(const BlockInput*, void*, int64_t) const override {}
+#else
+  bool RunsInBlocks() const override { return from_ != to_ && lost_bits_ == 0; }
+  void RunBlock(const BlockInput* inputs, void* output, int64_t n) const override {
+    RunElements(static_cast<const char*>(inputs[0].data), static_cast<char*>(output), n);
+  }
+#endif
+  double BlockNanos() const override { return kCacheNanos; }
+
  private:
 #if defined(PENSTOCK_CUDA_DEVICE)
   Status Run(KernelContext& ctx, const Tensor& x, Tensor* y) const {
@@ -183,12 +194,12 @@ class CastKernel final : public Kernel {
     char* to = static_cast<char*>(y->mutable_raw_data());
     const double nanos = TrafficNanos(x_size + y_size);
     ForEachBlock(ctx.threads(), x.num_elements(), nanos, [&](int64_t begin, int64_t end) {
-      RunBlock(from + begin * x_size, to + begin * y_size, end - begin);
+      RunElements(from + begin * x_size, to + begin * y_size, end - begin);
     });
     return OkStatus();
   }
 
-  void RunBlock(const char* x, char* y, int64_t n) const {
+  void RunElements(const char* x, char* y, int64_t n) const {
     if (!IsFloat16(from_) && !IsFloat16(to_)) return loop_(x, y, n);
     float in[kFloat16Block], out[kFloat16Block];
     for (int64_t i = 0; i < n; i += kFloat16Block) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/op/block_kernel.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/broadcast.h"
@@ -75,8 +76,23 @@ Status Run(KernelContext& ctx, const BroadcastPlan& plan, const T* x, const T* l
 #endif
 
 template <class T>
-class ClipByValueKernel final : public Kernel {
+class ClipByValueKernel final : public Kernel, public BlockKernel {
  public:
+  bool AcceptsShapes(const Shape& output, absl::Span<const Shape* const> inputs) const override {
+    return *inputs[0] == output;
+  }
+  double BlockNanos() const override { return 0.15; }
+#if defined(PENSTOCK_CUDA_DEVICE)
+  bool RunsInBlocks() const override { return false; }
+  void RunBlock(const BlockInput*, void*, int64_t) const override {}
+#else
+  bool RunsInBlocks() const override { return true; }
+  void RunBlock(const BlockInput* inputs, void* output, int64_t n) const override {
+    const auto data = [&](int i) { return static_cast<const T*>(inputs[i].data); };
+    ClipRow(data(0), data(1), !inputs[1].repeats, data(2), !inputs[2].repeats,
+            static_cast<T*>(output), n);
+  }
+#endif
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
     ASSIGN_OR_RETURN(

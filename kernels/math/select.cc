@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Select and SelectV2: take each element from one of two tensors, as a condition tensor says.
+#include "core/op/block_kernel.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/broadcast.h"
@@ -37,27 +38,33 @@ Status Run(KernelContext& ctx, const BroadcastPlan& plan, const bool* condition,
 
 #else
 
+// Selects n elements. The steps are 0 for operands of which one element serves the whole row, else
+// 1.
+template <class T>
+void SelectRow(const bool* c, bool c_step, const T* t, int64_t t_step, const T* e, int64_t e_step,
+               T* to, int64_t n) {
+  if (!c_step) {
+    const T* from = *c ? t : e;
+    const int64_t step = *c ? t_step : e_step;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
+  } else if (t_step == 1 && e_step == 1) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = c[i] ? t[i] : e[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = c[i] ? t[i * t_step] : e[i * e_step];
+  }
+}
+
 template <class T>
 Status Run(KernelContext& ctx, const BroadcastPlan& plan, const bool* condition, const T* t,
            const T* e, T* out) {
   plan.ForEachPanel(ctx.threads(), 0.1 * sizeof(T), [&](const BroadcastPanel& p) {
     const int64_t then_step = !p.repeats[1], else_step = !p.repeats[2];
     for (int64_t r = 0; r < p.rows; ++r) {
-      const bool* c = condition + p.offset[0] + r * p.row_step[0];
-      const T* from[2] = {e + p.offset[2] + r * p.row_step[2], t + p.offset[1] + r * p.row_step[1]};
-      T* to = out + p.out + r * p.n;
-      if (p.repeats[0]) {
-        const int64_t step = *c ? then_step : else_step;
-#pragma GCC ivdep
-        for (int64_t i = 0; i < p.n; ++i) to[i] = from[*c][i * step];
-      } else if (then_step == 1 && else_step == 1) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < p.n; ++i) to[i] = c[i] ? from[1][i] : from[0][i];
-      } else {
-        for (int64_t i = 0; i < p.n; ++i) {
-          to[i] = c[i] ? from[1][i * then_step] : from[0][i * else_step];
-        }
-      }
+      SelectRow(condition + p.offset[0] + r * p.row_step[0], !p.repeats[0],
+                t + p.offset[1] + r * p.row_step[1], then_step, e + p.offset[2] + r * p.row_step[2],
+                else_step, out + p.out + r * p.n, p.n);
     }
   });
   return OkStatus();
@@ -83,10 +90,43 @@ Status SelectInto(KernelContext& ctx, const BroadcastPlan& plan) {
   });
 }
 
+// The part of both kernels that runs blocks.
+class SelectBlocks : public Kernel, public BlockKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    dtype_ = node.output_types[0].dtype;
+    return OkStatus();
+  }
+  double BlockNanos() const override { return 0.1; }
+#if defined(PENSTOCK_CUDA_DEVICE)
+  bool RunsInBlocks() const override { return false; }
+  void RunBlock(const BlockInput*, void*, int64_t) const override {}
+#else
+  bool RunsInBlocks() const override { return IsPlain(dtype_); }
+  void RunBlock(const BlockInput* inputs, void* output, int64_t n) const override {
+    CHECK_OK(WithStorageType(dtype_, [&](auto element) {
+      using T = decltype(element);
+      SelectRow(static_cast<const bool*>(inputs[0].data), !inputs[0].repeats,
+                static_cast<const T*>(inputs[1].data), inputs[1].repeats ? 0 : 1,
+                static_cast<const T*>(inputs[2].data), inputs[2].repeats ? 0 : 1,
+                static_cast<T*>(output), n);
+      return OkStatus();
+    }));
+  }
+#endif
+
+ private:
+  DType dtype_ = DType::kInvalid;
+};
+
 // The condition has the shape of the operands, or is a scalar, or has one element for each of their
 // rows.
-class SelectKernel final : public Kernel {
+class SelectKernel final : public SelectBlocks {
  public:
+  bool AcceptsShapes(const Shape& output, absl::Span<const Shape* const> inputs) const override {
+    return *inputs[1] == output && *inputs[2] == output &&
+           (inputs[0]->rank() == 0 || *inputs[0] == output);
+  }
   Status Compute(KernelContext& ctx) override {
     const Shape& condition = ctx.input(0).shape();
     const Shape& shape = ctx.input(1).shape();
@@ -107,7 +147,7 @@ class SelectKernel final : public Kernel {
   }
 };
 
-class SelectV2Kernel final : public Kernel {
+class SelectV2Kernel final : public SelectBlocks {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(

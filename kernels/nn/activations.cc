@@ -109,6 +109,9 @@ struct EqualShapes {
   struct Kernel final : BinaryKernel {
     static constexpr BinaryLoop kLoop = BinaryLoopOf<Fn, T>();
     Kernel() : BinaryKernel(kLoop) {}
+    bool AcceptsShapes(const Shape&, absl::Span<const Shape* const> inputs) const override {
+      return *inputs[0] == *inputs[1];
+    }
     Status Compute(KernelContext& ctx) override {
       if (ctx.input(0).shape() != ctx.input(1).shape()) {
         return InvalidArgument("inputs must have the same shape, got ",

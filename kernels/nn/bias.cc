@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/op/block_kernel.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -21,7 +22,28 @@ namespace {
       uint64_t, std::complex<float>, std::complex<double>
 
 template <class T>
-class BiasAddKernel final : public Kernel {
+class BiasAddKernel final : public Kernel, public BlockKernel {
+ public:
+  bool RunsInBlocks() const override { return format_ == "NHWC"; }
+  bool AcceptsShapes(const Shape& output, absl::Span<const Shape* const> inputs) const override {
+    const Shape &value = *inputs[0], &bias = *inputs[1];
+    return value == output && value.rank() >= 2 && bias.rank() == 1 &&
+           bias.dim(0) == value.dim(value.rank() - 1);
+  }
+  double BlockNanos() const override { return 0.1; }
+  void RunBlock(const BlockInput* inputs, void* output, int64_t n) const override {
+    const T* x = static_cast<const T*>(inputs[0].data);
+    const T* b = static_cast<const T*>(inputs[1].data);
+    T* y = static_cast<T*>(output);
+    if (inputs[1].repeats) {
+      const T bias = *b;
+      for (int64_t i = 0; i < n; ++i) y[i] = AddFn()(x[i], bias);
+    } else {
+      for (int64_t i = 0; i < n; ++i) y[i] = AddFn()(x[i], b[i]);
+    }
+  }
+
+ private:
   Status Init(const KernelInit& node) override {
     if (node.attrs.count("data_format") == 0) return OkStatus();  // V1
     return node.Attr("data_format", &format_);

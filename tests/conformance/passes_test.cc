@@ -264,7 +264,7 @@ TEST_F(PassesTest, ComputeWhatTheGraphSays) {
     }
   }
   for (const auto& [pass, count] : changed_) std::printf("%s: %d\n", pass.c_str(), count);
-  for (const char* pass : {"prune", "fold", "merge", "sweep", "gather"}) {
+  for (const char* pass : {"prune", "fold", "simplify", "merge", "sweep", "gather", "fuse"}) {
     EXPECT_GT(changed_[pass], 0) << pass << " has changed no graph";
   }
   EXPECT_GT(limited, 5) << "steps that were compiled under a limit of memory";

@@ -22,19 +22,21 @@ KnownShapes ExpectedFeeds(const PassContext& context) {
 
 }  // namespace
 
-Status EstimateCosts(PassContext& context) {
+StatusOr<ShapeMap> ExpectedShapes(PassContext& context) {
   KnownShapes known = ExpectedFeeds(context);
   if (!known.empty()) {
-    const StatusOr<ShapeMap> shapes = InferShapesWith(*context.graph, std::move(known));
-    if (shapes.ok()) {
-      context.costs.Estimate(*context.graph, *shapes, context.devices);
-      return OkStatus();
-    }
-    // If the expected shapes do not fit the graph, estimate without them. The step must still
-    // compile, because it may be fed other shapes.
+    StatusOr<ShapeMap> shapes = InferShapesWith(*context.graph, std::move(known));
+    if (shapes.ok()) return shapes;
+    // The expected shapes do not fit the graph. The step must still compile, because it may be fed
+    // other shapes.
   }
   ASSIGN_OR_RETURN(const ShapeMap* const shapes, context.Shapes());
-  context.costs.Estimate(*context.graph, *shapes, context.devices);
+  return *shapes;
+}
+
+Status EstimateCosts(PassContext& context) {
+  ASSIGN_OR_RETURN(const ShapeMap shapes, ExpectedShapes(context));
+  context.costs.Estimate(*context.graph, shapes, context.devices);
   return OkStatus();
 }
 

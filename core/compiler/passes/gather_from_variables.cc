@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "core/compiler/passes/colocation_targets.h"
 #include "core/compiler/passes/passes.h"
 #include "core/op/private_attrs.h"
 #include "core/op/resource.h"
@@ -180,18 +181,6 @@ Status Rewrite(const Lookup& lookup, Graph* graph) {
     graph->RemoveNode(axis);
   }
   return OkStatus();
-}
-
-absl::flat_hash_set<std::string> ColocationTargets(const Graph& graph) {
-  absl::flat_hash_set<std::string> names;
-  for (const Node* node : graph.nodes()) {
-    const auto* groups = node->attr<std::vector<std::string>>(kColocationAttr);
-    if (groups == nullptr) continue;
-    for (const std::string& group : *groups) {
-      if (group != kColocatedWith + node->name()) names.insert(group.substr(group.find('@') + 1));
-    }
-  }
-  return names;
 }
 
 }  // namespace

@@ -27,6 +27,17 @@ Status ExpandFunctionGradients(PassContext& context);
 // Kernels run on this thread and on CompileOptions::threads.
 Status FoldConstants(PassContext& context);
 
+// Removes nodes whose output has the bits of an input: x * 1, x / 1, x - 0, x + -0.0 (for integers
+// x + 0), Neg(Neg(x)), two Transposes that cancel each other, Cast to the same type, AddN of one
+// input, and Reshape, Tile, Slice, StridedSlice, Pad or BroadcastTo to the shape of the input. An
+// Identity of an Identity, and a Reshape of a Reshape, take the input of the inner node. Keeps
+// nodes that have control inputs, read a reference, take a value from a control-flow node, have
+// arguments (shapes, paddings, ...) that are not constant, or could fail because shapes are not
+// known. Keeps copies of views of variables, because ReadVariablesLate may read a view again, and
+// nodes that the `_class` of another node names. Keeps x + 0.0, because -0.0 + 0.0 is 0.0, and
+// pow(x, 1), which may round.
+Status SimplifyArithmetic(PassContext& context);
+
 // Merges nodes that compute the same values from the same inputs and have the same device
 // constraints (Click's global value numbering, in one walk in topological order). Never merges
 // stateful nodes. Removes the duplicate node, unless it is a target.
@@ -66,6 +77,18 @@ Status ReadVariablesLate(PassContext& context);
 // the value comes from a feed or from the Enter of a loop. InvalidArgument if the attribute has any
 // other value.
 Status CompressTransfers(PassContext& context);
+
+// Replaces each tree of elementwise nodes by one _Fused node, which computes the same bits block by
+// block, so that the tensors between the nodes are never written to memory. The nodes of a tree
+// have the same inferred shape and the same CPU, and only they use each other's outputs, except
+// that of the root. Keeps nodes that are targets or read a reference, nodes whose kernels are not
+// BlockKernels (core/op/block_kernel.h), and, except as roots, nodes for which others wait by
+// control edges. The _Fused node has the control inputs of all its nodes. A node joins a tree only
+// if that keeps no more tensors of the output's size alive: s = a + b and t = s + c stay two nodes.
+// Does nothing with CompileOptions::memory_limit, because FitMemory does not recompute or split a
+// _Fused node, or with any_task, because measured times of _Fused nodes do not tell how long the
+// program's nodes take.
+Status FuseElementwise(PassContext& context);
 
 // Schedules transfers between tasks by a predicted step. (1) Fills in PassContext::urgency, so that
 // tasks send variables in the order in which the critical path needs them. (2) Delays transfers of
