@@ -47,7 +47,7 @@ class LargeGraphTest(ClusterTest):
         address = self.serve("--memory_limit=100m")
         ran = self.run_constant(address, "--bytes=200000000", "--message_bytes=1000000")
         self.assertEqual(ran.returncode, 1)
-        self.assertIn("no memory for a tensor float32[50000000]", ran.stderr)
+        self.assertIn("no memory for a tensor float[50000000]", ran.stderr)
         # The task frees the first constant if the second one is too large.
         ran = self.run_constant(address, "--bytes=60000000", "--more_bytes=200000000",
                                 "--message_bytes=1000000")
