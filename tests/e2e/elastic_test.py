@@ -50,7 +50,7 @@ class ElasticTest(ClusterTest):
         self.assertEqual(run.finish(seconds), 0, run.output())
         accuracy = re.search(r"test accuracy: (0\.\d+)", run.output())
         self.assertIsNotNone(accuracy, run.output())
-        self.assertGreater(float(accuracy.group(1)), 0.78)
+        self.assertGreater(float(accuracy.group(1)), 0.7)
 
     def test_the_others_go_on_without_a_killed_worker(self):
         run = self.train(steps=2000)

@@ -26,9 +26,13 @@ def blocks():
 
 
 def shell(script, folder, **env):
-    return subprocess.run(["bash", "-euc", script], cwd=folder, env=dict(os.environ, **env),
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=170,
-                          check=False)
+    """Runs a script of bash. Fails, with the script's output, if it does not end in time."""
+    try:
+        return subprocess.run(["bash", "-euc", script], cwd=folder, env=dict(os.environ, **env),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=170, check=False)
+    except subprocess.TimeoutExpired as late:
+        raise AssertionError("not done within 170 s:\n%s" % late.stdout) from None
 
 
 def other_user_can_run():
@@ -305,7 +309,7 @@ class SecurityTest(ClusterTest):
             if block.rstrip().endswith("&"):
                 for port in (task, client, status):
                     lines.append("until (exec 3<>/dev/tcp/127.0.0.1/%d) 2> /dev/null; "
-                                 "do sleep 0.1; done\n" % port)
+                                 "do kill -0 $!; sleep 0.1; done\n" % port)
         script = "trap 'kill $(jobs -p)' EXIT\n" + "".join(lines)
         for fixed, free in ((2222, task), (2300, client), (8000, status)):
             self.assertIn(str(fixed), script)

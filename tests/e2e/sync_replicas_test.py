@@ -35,7 +35,7 @@ class SyncReplicasTest(ClusterTest):
     def test_all_of_three(self):
         run = self.train(150)
         self.assertEqual(run.finish(), 0, run.output())
-        self.assertGreater(self.accuracy(run), 0.75)
+        self.assertGreater(self.accuracy(run), 0.7)
 
     def test_a_stopped_worker_holds_nobody_up(self):
         run = self.train(600, "--replicas_to_aggregate=2")
@@ -48,7 +48,7 @@ class SyncReplicasTest(ClusterTest):
         finally:
             os.kill(stopped, signal.SIGCONT)
         self.assertEqual(run.finish(60), 0, run.output())
-        self.assertGreater(self.accuracy(run), 0.78)
+        self.assertGreater(self.accuracy(run), 0.7)
 
     def test_a_killed_worker_comes_back(self):
         run = self.train(1500, "--replicas_to_aggregate=2", restarts=1)
@@ -57,7 +57,7 @@ class SyncReplicasTest(ClusterTest):
         self.steps_after(run, line, 50)
         self.assertEqual(run.finish(180), 0, run.output())
         self.assertIn("worker/1 was killed by signal 9; starting it again", run.output())
-        self.assertGreater(self.accuracy(run), 0.78)
+        self.assertGreater(self.accuracy(run), 0.7)
 
 
 if __name__ == "__main__":
