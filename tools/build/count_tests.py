@@ -3,7 +3,8 @@
 """Prints "N passed, N failed" for one run of `bazel test`, from its event file.
 
 Before that, prints the lines of the tests' output that begin with "SKIPPED:", which name the parts
-that the tests have left out.
+that the tests have left out; and each test that failed at its first attempt and passed at its
+second one, as FLAKY, with the failed cases.
 
 Cases are counted in each test's test.xml. A test that failed without saying which case did (a
 crash, a timeout) or that could not be built counts as one failure. Exits with 0 only if nothing
@@ -26,12 +27,12 @@ def read_events(path):
 
 
 def cases(uri):
-    """Returns the numbers (passed, failed) of one test.xml."""
+    """Returns the number of passed cases in one test.xml, and the names of the failed ones."""
     path = urllib.parse.unquote(urllib.parse.urlparse(uri).path)
-    passed = failed = 0
+    passed, failed = 0, []
     for case in xml.etree.ElementTree.parse(path).iter("testcase"):
         if case.find("failure") is not None or case.find("error") is not None:
-            failed += 1
+            failed.append(case.get("name", "?"))
         elif case.find("skipped") is None and case.get("status") != "notrun":
             passed += 1
     return passed, failed
@@ -72,6 +73,31 @@ def print_skipped(events):
             printed.add((label, line))
 
 
+def flaky(events):
+    """Yields (label, names of the failed cases) of each test that passed at a later attempt."""
+    failed = {}
+    for event in events:
+        if event.get("testSummary", {}).get("overallStatus") == "FLAKY":
+            failed.setdefault(event["id"]["testSummary"]["label"], [])
+    for event in events:
+        if event.get("testResult", {}).get("status", "PASSED") == "PASSED":
+            continue
+        label = event["id"]["testResult"]["label"]
+        for output in event["testResult"].get("testActionOutput", []):
+            if output["name"] == "test.xml" and label in failed:
+                try:
+                    failed[label] += cases(output["uri"])[1]
+                except (OSError, xml.etree.ElementTree.ParseError):
+                    pass  # the test ended before it could write the file
+    yield from sorted(failed.items())
+
+
+def print_flaky(events):
+    for label, names in flaky(events):
+        print("FLAKY: %s failed at first, and passed when it was repeated: %s" %
+              (label, ", ".join(names) or "it did not say which case failed"))
+
+
 def count(events):
     """Returns (passed, failed, labels of the failed tests)."""
     tests = set()
@@ -105,9 +131,9 @@ def count(events):
             try:
                 p, f = cases(uri)
             except (OSError, xml.etree.ElementTree.ParseError):
-                p, f = 0, 0
+                p, f = 0, []
             case_passed += p
-            case_failed += f
+            case_failed += len(f)
         if not good:
             bad.append(label)
             case_failed = max(case_failed, 1)
@@ -123,6 +149,7 @@ def main():
     args = parser.parse_args()
     events = read_events(args.events)
     print_skipped(events)
+    print_flaky(events)
     passed, failed, bad = count(events)
     if args.bazel_status not in (0, NO_TESTS) and failed == 0:
         print("The build failed before any test did.")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests count_tests.py: the lines that say what tests have left out."""
+"""Tests count_tests.py: the lines about left-out parts and repeated tests."""
 
 import contextlib
 import io
@@ -44,6 +44,23 @@ class CountTestsTest(unittest.TestCase):
         self.assertEqual(
             self.printed([("//b:test", "SKIPPED: no user"), ("//a:test", "SKIPPED: no user")]),
             ["SKIPPED: no user (//a:test)", "SKIPPED: no user (//b:test)"])
+
+    def test_names_the_cases_that_failed_at_first(self):
+        def attempt(number, status, xml):
+            path = os.path.join(folder, "%d.xml" % number)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(xml)
+            return {"id": {"testResult": {"label": "//a:test", "attempt": number}},
+                    "testResult": {"status": status, "testActionOutput":
+                                   [{"name": "test.xml", "uri": "file://" + path}]}}
+        with tempfile.TemporaryDirectory() as folder:
+            failed = "<s><testcase name='good'/><testcase name='bad'><failure/></testcase></s>"
+            passed = "<s><testcase name='good'/><testcase name='bad'/></s>"
+            events = [attempt(1, "FAILED", failed), attempt(2, "PASSED", passed),
+                      {"id": {"testSummary": {"label": "//a:test"}},
+                       "testSummary": {"overallStatus": "FLAKY"}}]
+            self.assertEqual(list(count_tests.flaky(events)), [("//a:test", ["bad"])])
+            self.assertEqual(count_tests.count(events), (2, 0, []))
 
 
 if __name__ == "__main__":
