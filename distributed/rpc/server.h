@@ -11,6 +11,10 @@
 // Thread-safe. Destruction stops it: steps of other masters are aborted with Unavailable, sessions
 // of its own clients are closed. Sessions in this process may outlive it; their calls then end with
 // Unavailable.
+//
+// Create switches off Abseil's search for lock cycles (absl::SetMutexDeadlockDetectionMode) for the
+// whole process, because gRPC's locks would pay for it in each call. A program that wants it can
+// switch it on again afterwards.
 #pragma once
 
 #include <cstdint>
