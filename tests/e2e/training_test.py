@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import LANGUAGE_MODEL, PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
 
 # The test accuracy of a trained model is higher; that of an untrained one is 0.1. Asynchronous
-# training does not end with the same accuracy each time: it is mostly 0.83, and sometimes below 0.8.
+# training ends with another accuracy each time, mostly with 0.83, and sometimes below 0.8.
 TRAINED = 0.7
 
 
