@@ -53,7 +53,7 @@ class LargeGraphTest(ClusterTest):
                                 "--message_bytes=1000000")
         self.assertEqual(ran.returncode, 1)
         self.assertIn("no memory for a tensor uint8[200000000]", ran.stderr)
-        ran = self.run_constant(address, "--bytes=60000000", "--message_bytes=1000000")
+        ran = self.run_constant(address, "--bytes=45000000", "--message_bytes=1000000")
         self.assertEqual(ran.returncode, 0, ran.stderr)
 
 
