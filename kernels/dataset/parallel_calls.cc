@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/dataset/parallel_calls.h"
 
+#include <algorithm>
+
 #include "kernels/dataset/cancellable_wait.h"
 #include "kernels/dataset/parallelism.h"
 
@@ -13,6 +15,10 @@ constexpr int64_t kQuickNanos = 20'000;
 // measurement ends earlier if the estimate reaches kSampleNanosMax.
 constexpr int64_t kSamples = 8;
 constexpr int64_t kSampleNanosMax = 1'000'000;
+// A call during which the thread was interrupted looks slow. So one call raises the estimate by a
+// bounded factor, and every kMeasuredAgain-th call of a function that seems slow is timed again.
+constexpr int64_t kOutlier = 8;
+constexpr int64_t kMeasuredAgain = 64;
 
 }  // namespace
 
@@ -27,15 +33,17 @@ ParallelCalls::~ParallelCalls() {
   ended_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return running_ == 0; });
 }
 
-bool ParallelCalls::IsQuick() const {
+// Returns whether the next call runs on this thread.
+bool ParallelCalls::RunsHere() {
   if (function_.waits()) return false;
-  return nanos_ < (samples_ < kSamples ? kSampleNanosMax : kQuickNanos);
+  if (nanos_ < (samples_ < kSamples ? kSampleNanosMax : kQuickNanos)) return true;
+  return ++passed_on_ % kMeasuredAgain == 0;
 }
 
 void ParallelCalls::Begin(const IteratorContext& ctx, Element args) {
   auto call = std::make_shared<Call>();
   calls_.push_back(call);
-  if (IsQuick()) return RunHere(ctx, std::move(args), call.get());
+  if (RunsHere()) return RunHere(ctx, std::move(args), call.get());
   {
     MutexLock lock(mu_);
     ++running_;
@@ -59,7 +67,9 @@ void ParallelCalls::RunHere(const IteratorContext& ctx, Element args, Call* call
   const int64_t nanos = ctx.env->NowNanos() - begin;
   // The first call is slower than later ones, so a faster call lowers the estimate at once, and a
   // slower call raises it gradually.
-  nanos_ = samples_++ == 0 || nanos < nanos_ ? nanos : (7 * nanos_ + nanos) / 8;
+  nanos_ = samples_++ == 0 || nanos < nanos_
+               ? nanos
+               : (7 * nanos_ + std::min(nanos, kOutlier * nanos_)) / 8;
   call->ended.store(true, std::memory_order_release);
 }
 

@@ -45,7 +45,7 @@ class ParallelCalls {
     Element results;
   };
   Status WaitFor(const IteratorContext& ctx, const Call& call);
-  bool IsQuick() const;
+  bool RunsHere();
   void RunHere(const IteratorContext& ctx, Element args, Call* call);
 
   Cancellation stop_;
@@ -53,7 +53,8 @@ class ParallelCalls {
   const ElementCall function_;
   std::deque<std::shared_ptr<Call>> calls_;
   int64_t samples_ = 0,
-          nanos_ = 0;  // the number of calls timed on this thread; the estimated time of a call
+          nanos_ = 0;      // the number of calls timed on this thread; the estimated time of a call
+  int64_t passed_on_ = 0;  // the number of calls that the pool has run
   Mutex mu_;
   Condition ended_;
   int64_t running_ ABSL_GUARDED_BY(mu_) = 0;
