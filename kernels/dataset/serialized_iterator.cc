@@ -13,9 +13,12 @@ Status FromTensorFlow() {
                          "its first element");
 }
 
-// A part of TensorFlow's states.
+// Both CompressElement and the iterators that TensorFlow saves make this type.
 StatusOr<Variant> RefuseCompressed(const std::string&, const std::vector<Tensor>&) {
-  return FromTensorFlow();
+  return InvalidArgument(
+      "a compressed element of tf.data, which only TensorFlow can uncompress: pass the element ",
+      "itself (UncompressElement), or if an iterator that TensorFlow has saved contains it, ",
+      "restore without the iterator, which then begins at its first element");
 }
 
 const bool registered =
