@@ -393,7 +393,7 @@ TEST(SerializedIterator, IsRefusedIfTensorFlowHasSavedIt) {
 TEST(SerializedIterator, ACompressedElementIsRefusedWithATextOfItsOwn) {
   const Status status = DecodeVariant("tensorflow.data.CompressedElement", "", {}).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("a compressed element of tf.data"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a compressed element"));
 }
 
 // Calls an IteratorResource and waits for each operation to end.

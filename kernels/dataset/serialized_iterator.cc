@@ -13,12 +13,13 @@ Status FromTensorFlow() {
                          "its first element");
 }
 
-// Both CompressElement and the iterators that TensorFlow saves make this type.
+// CompressElement makes this type, and so does TensorFlow for the content of a saved iterator, which
+// is decoded before the iterator itself. So the text names both.
 StatusOr<Variant> RefuseCompressed(const std::string&, const std::vector<Tensor>&) {
   return InvalidArgument(
-      "a compressed element of tf.data, which only TensorFlow can uncompress: pass the element ",
-      "itself (UncompressElement), or if an iterator that TensorFlow has saved contains it, ",
-      "restore without the iterator, which then begins at its first element");
+      "a compressed element, which only TensorFlow can read: pass the element uncompressed; if it ",
+      "belongs to an iterator that TensorFlow has saved, restore without the iterator, which then ",
+      "begins at its first element");
 }
 
 const bool registered =
