@@ -13,8 +13,8 @@ Status FromTensorFlow() {
                          "its first element");
 }
 
-// CompressElement makes this type, and so does TensorFlow for the content of a saved iterator, which
-// is decoded before the iterator itself. So the text names both.
+// CompressElement makes this type, and so does TensorFlow for the content of a saved iterator,
+// which is decoded before the iterator itself. So the text names both.
 StatusOr<Variant> RefuseCompressed(const std::string&, const std::vector<Tensor>&) {
   return InvalidArgument(
       "a compressed element, which only TensorFlow can read: pass the element uncompressed; if it ",
