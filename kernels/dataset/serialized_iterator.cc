@@ -13,9 +13,13 @@ Status FromTensorFlow() {
                          "its first element");
 }
 
-// A part of TensorFlow's states.
+// CompressElement makes this type, and so does TensorFlow for the content of a saved iterator,
+// which is decoded before the iterator itself. So the text names both.
 StatusOr<Variant> RefuseCompressed(const std::string&, const std::vector<Tensor>&) {
-  return FromTensorFlow();
+  return InvalidArgument(
+      "a compressed element, which only TensorFlow can read: pass the element uncompressed; if it ",
+      "belongs to an iterator that TensorFlow has saved, restore without the iterator, which then ",
+      "begins at its first element");
 }
 
 const bool registered =

@@ -107,6 +107,63 @@ def saver_across_sides(cluster):
         return session.run(_flat(variables))
 
 
+def _counting_iterator():
+    """Returns the next batch of an iterator, a variable, the ops that initialise both, and a Saver
+    of both."""
+    iterator = v1.data.make_initializable_iterator(
+        v1.data.Dataset.range(20).shuffle(8, seed=3).map(lambda x: x + 1).batch(4))
+    count = v1.get_variable("count", initializer=0.)
+    position = tf.data.experimental.make_saveable_from_iterator(iterator)
+    return (iterator.get_next(), count, [count.initializer, iterator.initializer],
+            v1.train.Saver([count, position]))
+
+
+def _restored(session, saver, path):
+    """Restores from `path`; returns False if the checkpoint's iterator is refused."""
+    try:
+        saver.restore(session, path)
+    except (tf.errors.OpError, ValueError):
+        return False
+    return True
+
+
+@program("resource", "v2")
+def iterators_across_sides(cluster):
+    """Each side reads the variables of a checkpoint in which the other has saved an iterator. The
+    iterator itself is restored or refused, and the process lives on."""
+    with tf.device("/job:worker/task:0"):
+        batch, count, start, saver = _counting_iterator()
+    variables = v1.train.Saver([count])
+    with cluster.session() as session:
+        session.run(start)
+        session.run(batch)
+        session.run(v1.assign_add(count, 3.))
+        path = saver.save(session, os.path.join(cluster.folder, "cluster"))
+
+    with tf.Graph().as_default():
+        batch_here, count_here, start_here, saver_here = _counting_iterator()
+        variables_here = v1.train.Saver([count_here])
+        with v1.Session() as session:
+            session.run(start_here)
+            variables_here.restore(session, path)
+            results = [session.run(count_here),
+                       sorted(v1.train.NewCheckpointReader(path).get_variable_to_shape_map())]
+            _restored(session, saver_here, path)
+            session.run(start_here)
+            results.append(session.run([batch_here, count_here]))
+            session.run(v1.assign_add(count_here, 5.))
+            back = saver_here.save(session, os.path.join(cluster.folder, "back"))
+
+    with cluster.session() as session:
+        session.run(start)
+        variables.restore(session, back)
+        results.append(session.run(count))
+        _restored(session, saver, back)
+        session.run(start)
+        results.append(session.run([batch, count]))
+    return results
+
+
 @program("ref", "resource")
 def saver_v1(cluster):
     """Saves and restores in the V1 format, TensorFlow's first one."""

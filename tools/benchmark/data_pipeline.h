@@ -14,8 +14,8 @@ namespace penstock::benchmark {
 //   "examples"           TFRecord files of tf.train.Examples, each parsed, shuffled, in batches
 //   "parallel_examples"  the same, parsed in parallel, and prefetched
 //   "batched_examples"   the same, parsed in batches
-// "training" measures milliseconds of a step of training/mlp that reads its batches from such files
-// instead of being fed.
+// "training" measures milliseconds of a step of the model "mlp" that reads its batches from such
+// files; "fed_training" of one whose batches the client draws from memory and feeds.
 StatusOr<Round> PrepareData(const std::string& what);
 
 }  // namespace penstock::benchmark

@@ -19,7 +19,7 @@ inline constexpr double kRoundSeconds = 0.4;
 // Returns the median time of a step over one round, after a few warm-up steps. Returns the first
 // error.
 StatusOr<double> MedianSeconds(const std::function<Status()>& step);
-// Returns the mean time instead: some steps of an input pipeline take longer than others.
+// Does the same with the mean, because some steps of an input pipeline take longer than others.
 StatusOr<double> MeanSeconds(const std::function<Status()>& step);
 
 }  // namespace penstock::benchmark

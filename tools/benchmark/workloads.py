@@ -59,7 +59,7 @@ def median_seconds(step):
 
 
 def mean_seconds(step):
-    """Returns the mean time instead: some steps of an input pipeline take longer than others."""
+    """Returns the mean time of a step, because some steps of an input pipeline take longer."""
     for _ in range(3):
         step()
     begin, steps = time.perf_counter(), 0
