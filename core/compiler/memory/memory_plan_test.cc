@@ -79,14 +79,15 @@ TEST(MemoryPlanTest, CheapNodesRunAgain) {
 struct Sender : TestProgram {
   Sender() {
     for (int i = 0; i < kLayers; ++i) {
-      Node* const made = Run(StrCat("made", i), kWorker, {});
-      Run(StrCat("read", i), kPs, {{made, 0}});
+      Node* const made = Run(StrCat("made", i), "Noise", {}, kLarge, kWorker);
+      Run(StrCat("read", i), "Use", {{made, 0}}, kSmall, kPs);
     }
   }
-  Node* Run(const std::string& name, const char* device, std::vector<Endpoint> inputs) {
-    Node* const node = Add(name, inputs.empty() ? "Noise" : "Use", std::move(inputs));
+  Node* Run(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
+            double bytes, const std::string& device) {
+    Node* const node = Add(name, op, std::move(inputs));
     graph.set_assigned_device(node, device);
-    costs.RecordOutput(name, 0, device == kPs ? 10 : kLarge);
+    costs.RecordOutput(name, 0, bytes);
     order.push_back(node);
     return node;
   }
@@ -285,7 +286,7 @@ TEST(MemoryPlanTest, NodesThatMayBeDeadAreLeftAlone) {
   EXPECT_TRUE(taken->control_inputs().empty() && taken->control_outputs().empty());
 }
 
-// Nothing tells when the parameter server takes the large tensors, so the plan chains all nodes.
+// The parameter server might take the large tensors late, so the plan chains all nodes.
 TEST(MemoryPlanTest, ConstantsAreNotChained) {
   TestProgram p;
   CostTable costs;
@@ -306,7 +307,7 @@ TEST(MemoryPlanTest, ConstantsAreNotChained) {
   MemoryPlan plan(&p.graph, costs, order, 2000);
   ASSERT_TRUE(plan.Fits());
   plan.KeepOrder();
-  EXPECT_FALSE(plan.AlwaysFits());
+  EXPECT_TRUE(plan.AlwaysFits());
   ExpectOrdered(plan, p.graph);
   for (int i = 0; i < 4; ++i) {
     EXPECT_FALSE(p.graph.FindNode(StrCat("small", i))->control_inputs().empty());
