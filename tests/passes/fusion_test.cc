@@ -355,7 +355,7 @@ TEST_F(RefusalTest, KeepsSumsThatNeedMoreMemory) {
     sum = Call("AddV2", {sum, Call("Roll", {x_, roll, zero})}, {}, StrCat("sum", i));
   }
   EXPECT_EQ(Fused({sum}), std::vector<Names>());
-  // What is fed exists anyway.
+  // Fed tensors exist anyway.
   const Output a = Named("a", "AddV2", {sum, x_});
   EXPECT_EQ(Fused({Named("b", "Relu", {a})}), (std::vector<Names>{{"sum5", "a", "b"}}));
 }
