@@ -109,5 +109,29 @@ TEST_F(CostsTest, ATaskReportsMeasuredAndPredictedCosts) {
   EXPECT_EQ(none->session_size(), 0);
 }
 
+// The pass "fuse" makes one node of two, whose time is measured under its own name. The prediction
+// has this node, too.
+TEST_F(CostsTest, FusedNodesAreMeasuredAndPredicted) {
+  {
+    const auto ps = g_.DeviceScope("/job:ps");
+    product_ = Call("Tanh", {Call("Neg", {product_})});
+  }
+  const auto session = Session({});
+  for (int run = 0; run < 3; ++run) Run(*session, {.trace = true});
+  const auto report = AskCosts(cluster_.target(), 5);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->session_size(), 1);
+  ASSERT_EQ(report->session(0).step_size(), 1);
+  int fused = 0;
+  for (const wire::NodeCost& node : report->session(0).step(0).node()) {
+    EXPECT_NE(node.op(), "Tanh");
+    if (node.op() != "_Fused") continue;
+    ++fused;
+    EXPECT_TRUE(node.measured());
+    EXPECT_EQ(node.flops(), 2 * kSide * kSide);
+  }
+  EXPECT_EQ(fused, 1);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "core/base/mutex.h"
+#include "core/op/block_kernel.h"
 #include "core/op/edge_name.h"
 #include "core/op/task_name.h"
 
@@ -56,18 +58,34 @@ void RecordTransfer(const NodeStats& stats, const Ends& ends, int64_t ahead_ns, 
                         static_cast<double>(stats.end_ns - ahead_ns - made_ns));
 }
 
-void RecordOutputs(const Node& node, const NodeStats& stats, CostTable* costs) {
+void RecordOutputs(const NodeStats& stats, int num_outputs, CostTable* costs) {
   for (const NodeStats::Out& output : stats.outputs) {
     // The index may come from another task, so it is checked.
-    if (output.index < 0 || output.index >= node.num_outputs()) continue;
-    costs->RecordOutput(node.name(), output.index, static_cast<double>(output.bytes));
+    if (output.index < 0 || output.index >= num_outputs) continue;
+    costs->RecordOutput(stats.node, output.index, static_cast<double>(output.bytes));
   }
 }
 
-bool IsTimed(const Node& node, const DeviceName& device) {
-  const OpDef& op = node.op();
-  return !op.stateful && op.flow == FlowOp::kNone && device.type == "CPU";
+// Returns whether the node neither reads nor makes handles, as an op of random numbers.
+bool HasPlainValuesOnly(const Node& node) {
+  const auto is_plain = [](const EdgeType& type) { return !type.ref && IsPlain(type.dtype); };
+  return node.num_outputs() > 0 && absl::c_all_of(node.input_types(), is_plain) &&
+         absl::c_all_of(node.output_types(), is_plain);
 }
+
+// Returns whether the time of the node on a CPU is the time of its work. Other ops with state may
+// wait, such as an iterator for a file.
+bool ComputesOnly(const Node& node) {
+  const OpDef& op = node.op();
+  if (op.flow != FlowOp::kNone || op.may_wait) return false;
+  if (!op.stateful) return true;
+  return !op.acts_outside &&
+         (!op.update_rule.empty() || op.reads_variable || HasPlainValuesOnly(node));
+}
+
+// Returns whether the row describes a node of the pass "fuse". The client's graph does not have it,
+// but later compilations of the step add it under the same name.
+bool IsFused(const NodeStats& stats) { return stats.op.starts_with(kFusedOp); }
 
 }  // namespace
 
@@ -85,10 +103,10 @@ void MeasuredCosts::Record(const Graph& graph, const std::vector<DeviceStats>& s
     for (const NodeStats& node : device.nodes) {
       if (node.node == kTransferStats) RecordTransfer(node, ends, ahead_ns, costs.get());
       const Node* const known = graph.FindNode(node.node);
-      if (known == nullptr) continue;
-      RecordOutputs(*known, node, costs.get());
-      if (!IsTimed(*known, *name)) continue;
-      timed.push_back({known->name(), static_cast<double>(node.end_ns - node.start_ns)});
+      if (known == nullptr && !IsFused(node)) continue;
+      RecordOutputs(node, known == nullptr ? 1 : known->num_outputs(), costs.get());
+      if (name->type != "CPU" || (known != nullptr && !ComputesOnly(*known))) continue;
+      timed.push_back({node.node, static_cast<double>(node.end_ns - node.start_ns)});
     }
     costs->RecordStep(*name, timed);
   }

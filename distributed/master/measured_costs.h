@@ -19,10 +19,10 @@ namespace penstock {
 
 class MeasuredCosts {
  public:
-  // Records the costs of a traced step of `graph`: the sizes of outputs, and the times of stateless
-  // nodes on CPUs, except control flow. Times of stateful nodes are left out because they include
-  // waiting (for a queue, a lock, a message), those of other devices because they only include the
-  // launch of a kernel. Nodes that the compiler added are left out, too. A transfer between tasks
+  // Records the costs of a traced step of `graph`: the sizes of outputs, and the times of nodes on
+  // CPUs that compute. Left out are control flow; nodes that may wait (for a queue, a lock, an
+  // iterator); nodes of other devices, whose times only include the launch of a kernel; and nodes
+  // that the compiler added, except those that the pass "fuse" made. A transfer between tasks
   // is timed only if the consumer was waiting for it already. It lasts from the end of the node
   // that made the value to the value's arrival, by the clocks of the two tasks. `clocks_ahead`: by
   // how many nanoseconds the wall clock of a task is ahead of the master's; tasks that are not in

@@ -50,6 +50,21 @@ TEST(MeasuredCostsTest, TimesOfStatelessNodesOnCpus) {
   EXPECT_EQ(costs.Get()->OutputBytes(*x, 0), 80);
 }
 
+// The client's graph does not have the node, but the next compilation of the step will.
+TEST(MeasuredCostsTest, FusedNodesAreTimed) {
+  MeasuredCosts costs;
+  NodeStats fused = Took("y/fused", 700, 40), added = Took("_late_y", 700, 40);
+  fused.op = "_Fused[x y]";
+  added.op = "Identity";
+  costs.Record(Graph(TestOps()), {{kCpu, {fused, added}}});
+  const auto records = costs.Get()->Records();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].node, "y/fused");
+  ASSERT_EQ(records[0].times.size(), 1u);
+  EXPECT_EQ(records[0].times[0].second, 700);
+  EXPECT_EQ(records[0].output_bytes, std::vector<double>{40});
+}
+
 TEST(MeasuredCostsTest, TransfersTellOfLinks) {
   constexpr char kOther[] = "/job:b/replica:0/task:1/device:CPU:0";
   const auto transfer = [&](const std::string& edge, int64_t start, int64_t end) {

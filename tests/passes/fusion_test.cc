@@ -352,11 +352,12 @@ TEST_F(RefusalTest, KeepsSumsThatNeedMoreMemory) {
   for (int i = 1; i < 6; ++i) {
     const Output roll = Constant(program_, Tensor::Scalar<int32_t>(i));
     const Output zero = Constant(program_, Tensor::Scalar<int32_t>(0));
-    sum = Call("AddV2", {sum, Call("Roll", {x_, roll, zero})});
+    sum = Call("AddV2", {sum, Call("Roll", {x_, roll, zero})}, {}, StrCat("sum", i));
   }
   EXPECT_EQ(Fused({sum}), std::vector<Names>());
+  // Fed tensors exist anyway.
   const Output a = Named("a", "AddV2", {sum, x_});
-  EXPECT_EQ(Fused({Named("b", "Relu", {a})}), (std::vector<Names>{{"a", "b"}}));
+  EXPECT_EQ(Fused({Named("b", "Relu", {a})}), (std::vector<Names>{{"sum5", "a", "b"}}));
 }
 
 TEST_F(RefusalTest, FusesGelu) {

@@ -201,7 +201,9 @@ std::vector<BufferRange> BufferRanges::Get(Precedes precedes, int device) const 
       return user == reuse.node || precedes(*user, *reuse.node);
     });
     if (!sure) continue;
-    from.users.insert(from.users.end(), to.users.begin(), to.users.end());
+    // The new users contain `reuse.node`, which ends after all users so far. So lists stay short if
+    // many nodes in a row write to one buffer.
+    from.users = std::move(to.users);
     to.bytes = 0;
     memory_of[reuse.to] = memory_of[reuse.from];
   }

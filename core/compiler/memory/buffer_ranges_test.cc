@@ -73,6 +73,34 @@ TEST(BufferRangesTest, CopiesTakeFewCalls) {
   EXPECT_LE(calls, calls_max);
 }
 
+// Each node writes to the memory of the one before. The time is linear in the number of nodes.
+TEST(BufferRangesTest, AChainInOneBufferTakesFewCalls) {
+  constexpr int kNodes = 2000;
+  TestProgram s;
+  CostTable costs;
+  std::vector<Node*> order = {s.Add("n0", "Noise")};
+  for (int i = 1; i < kNodes; ++i) {
+    const NodeOptions one = {.attrs = {{"N", int64_t{1}}}};
+    order.push_back(s.Add(StrCat("n", i), "AddN", {{order.back(), 0}}, one));
+  }
+  for (Node* node : order) {
+    s.graph.set_assigned_device(node, kWorker);
+    costs.RecordOutput(node->name(), 0, 1000);
+  }
+  const MemoryModel model(s.graph, costs);
+  const MemoryProfile profile = model.Profile(order);
+  int64_t calls = 0;
+  const auto ranges =
+      BufferRanges(model, profile, 0).Get([&](const Node& a, const Node& b) {
+        ++calls;
+        return a.id() < b.id();
+      });
+  ASSERT_EQ(ranges.size(), 1u);
+  EXPECT_EQ(ranges[0].maker, order.front());
+  EXPECT_EQ(std::ranges::count(ranges[0].users, order.back()), 1);
+  EXPECT_LE(calls, 4 * kNodes);
+}
+
 // Only the first update after the snapshots copies the value, whichever the order of readers.
 TEST(BufferRangesTest, TheFirstUpdateCopies) {
   const ReadAndUpdated s(/*reads=*/1, /*updates=*/5);

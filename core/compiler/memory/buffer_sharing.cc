@@ -27,7 +27,7 @@ Sharing SharingOf(const Node& node, int output) {
   if (IsHandle(node, output)) {
     return node.num_inputs() > 0 ? Sharing{Kind::kState, 0} : Sharing{Kind::kOutlivesStep};
   }
-  if (op.flow == FlowOp::kMerge) return output == 0 ? Sharing{Kind::kView, 0} : Sharing{};
+  if (op.flow == FlowOp::kMerge) return output == 0 ? Sharing{Kind::kView, -1} : Sharing{};
   if (op.flow != FlowOp::kNone) return PassedOn(node, 0);
   if (op.is_view || op.passes_through) return PassedOn(node, output);
   if (output != 0) return {};

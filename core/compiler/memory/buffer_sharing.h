@@ -12,7 +12,7 @@ namespace penstock {
 struct Sharing {
   enum class Kind {
     kNew,   // memory of its own
-    kView,  // the memory of input `input`, unchanged
+    kView,  // the memory of input `input`, unchanged; -1: of any one input (Merge)
     // The kernel writes the output into the memory of input `input` (-1: any input) if nothing else
     // needs that memory, and type and size are the same; else into new memory.
     kReuses,

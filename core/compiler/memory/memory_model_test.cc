@@ -90,6 +90,39 @@ TEST(MemoryModelTest, WhatAnotherTaskReadsIsThereTwice) {
   EXPECT_EQ(s.On(profile, kWorker).peak_own_bytes, 4);
 }
 
+// A Merge forwards any one input, so the largest one bounds its output.
+TEST(MemoryModelTest, AMergeKeepsItsLargestInput) {
+  for (const bool swapped : {false, true}) {
+    Step s;
+    Node* const small = s.Run("small", "Input", {}, 100);
+    Node* const large = s.Run("large", "Input", {}, 4000);
+    const std::vector<Endpoint> inputs = swapped ? std::vector<Endpoint>{{large, 0}, {small, 0}}
+                                                 : std::vector<Endpoint>{{small, 0}, {large, 0}};
+    Node* const merge = s.Run("merge", "Merge", inputs, 100);
+    s.Run("middle", "Input", {}, 7);
+    s.Run("reader", "Heavy", {{merge, 0}}, 1);
+    const MemoryProfile profile = s.Profile();
+    EXPECT_EQ(profile.devices[0].during[3], 4007);
+    EXPECT_EQ(profile.devices[0].during[4], 4001);
+    EXPECT_EQ(profile.buffers[0].end, 2);
+  }
+}
+
+// If the Merge forwards the variable's value, the update copies it; else the other input is kept.
+TEST(MemoryModelTest, AMergeOfAVariableCountsAsACopy) {
+  Step s;
+  const Attrs shape = {{"dtype", DType::kFloat}, {"shape", PartialShape({50})}};
+  Node* const variable = s.Run("v", "Var", {}, 0, kWorker, shape);
+  Node* const view = s.Run("view", "Identity", {{variable, 0}}, 200);
+  Node* const other = s.Run("other", "Input", {}, 20);
+  Node* const merge = s.Run("merge", "Merge", {{view, 0}, {other, 0}}, 200);
+  Node* const by = s.Run("by", "Input", {}, 1);
+  s.Run("update", "Update", {{variable, 0}, {by, 0}}, 0);
+  s.Run("reader", "Heavy", {{merge, 0}}, 3);
+  const MemoryProfile profile = s.Profile();
+  EXPECT_EQ(profile.devices[0].during.back(), 203);
+}
+
 TEST(MemoryModelTest, AnUpdateCopiesAValueThatIsStillToBeRead) {
   for (const bool read_late : {false, true}) {
     Step s;

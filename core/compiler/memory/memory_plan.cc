@@ -205,21 +205,77 @@ std::vector<bool> MemoryPlan::NodesToOrder(double bytes_min) const {
 void MemoryPlan::KeepOrder() {
   FindNearLimit();
   Chain(NodesToOrder(MinBufferBytes()));
-  if (!AlwaysFits()) Chain(std::vector<bool>(graph_.max_id(), true));
+  const std::vector<bool> all(graph_.max_id(), true);
+  if (!AlwaysFits()) Chain(all);
+  for (const double bytes_min : {MinBufferBytes(), 0.0}) {
+    if (!AlwaysFits()) Chain(all, WaitsBetweenDevices(bytes_min));
+  }
 }
 
-// Adds control edges between the wanted nodes of each device that is near the limit. Constants get
-// none: they do not count, and the partitioner copies only constants without control inputs to the
-// devices of their readers.
-void MemoryPlan::Chain(const std::vector<bool>& wanted) {
+// Returns whether a chain of all nodes contains the node. Constants are in no chain: they do not
+// count, and the partitioner copies only constants without control inputs to the devices of their
+// readers.
+bool MemoryPlan::IsChained(const Node& node) const {
+  return near_limit_[model_.DeviceOf(node)] && !conditional_[node.id()] && !node.op().is_constant;
+}
+
+// Makes devices near the limit keep the planned order of what they send and receive: the node that
+// comes after the reader of a sent tensor waits for that reader, and another device makes a tensor
+// for this one only after the node that comes before. Looks at buffers of at least `bytes_min`
+// bytes.
+MemoryPlan::Waits MemoryPlan::WaitsBetweenDevices(double bytes_min) const {
+  std::vector<int> position_of(graph_.max_id());
+  std::vector<std::vector<Node*>> chains(near_limit_.size());  // by device
+  std::vector<bool> updated(graph_.max_id());
+  for (size_t i = 0; i < order_.size(); ++i) {
+    Node* const node = order_[i];
+    position_of[node->id()] = static_cast<int>(i);
+    if (!IsChained(*node) || IsSwapIn(*node) || IsSwapOut(*node)) continue;
+    chains[model_.DeviceOf(*node)].push_back(node);
+  }
+  for (const MemoryProfile::Update& update : profile_.updates) updated[update.state->id()] = true;
+  // Returns the first node of the device's chain after the given one.
+  const auto next = [&](int device, const Node& node) {
+    return std::ranges::upper_bound(chains[device], position_of[node.id()], {},
+                                    [&](const Node* other) { return position_of[other->id()]; });
+  };
+  Waits waits(graph_.max_id());
+  for (const Buffer& buffer : profile_.buffers) {
+    const int device = buffer.device;
+    const Node& maker = *buffer.value.node;
+    if (!near_limit_[device] || buffer.bytes < bytes_min) continue;
+    if (buffer.received) {
+      const auto after = next(device, maker);
+      if (after == chains[device].begin() || conditional_[maker.id()]) continue;
+      waits[maker.id()].push_back(*std::prev(after));
+      continue;
+    }
+    if (!buffer.counted && !updated[maker.id()]) continue;
+    for (const Endpoint& value : buffer.values) {
+      for (const OutEdge& edge : value.node->out_edges()) {
+        const bool sent = !model_.ShareMemory(model_.DeviceOf(*edge.dst), device);
+        if (edge.src_index != value.index || !sent || conditional_[edge.dst->id()]) continue;
+        const auto after = next(device, *edge.dst);
+        if (after != chains[device].end()) waits[(*after)->id()].push_back(edge.dst);
+      }
+    }
+  }
+  return waits;
+}
+
+// Adds control edges between the wanted nodes of each device that is near the limit, and from the
+// nodes in `waits`.
+void MemoryPlan::Chain(const std::vector<bool>& wanted, const Waits& waits) {
   worst_.reset();
   OrderChain chain(&graph_, order_);
   std::vector<OrderChain::Ends> ends(model_.devices().size());  // by device
   for (Node* node : order_) {
     chain.Visit(*node);
+    if (!waits.empty()) {
+      for (Node* before : waits[node->id()]) chain.WaitForNode(before, node);
+    }
     const int device = model_.DeviceOf(*node);
-    if (!near_limit_[device] || !wanted[node->id()] || conditional_[node->id()]) continue;
-    if (node->op().is_constant) continue;
+    if (!wanted[node->id()] || !IsChained(*node)) continue;
     if (IsSwapOut(*node)) {
       chain.AddEnd(node, &ends[device]);
     } else if (IsSwapIn(*node)) {

@@ -59,7 +59,8 @@ class MemoryPlan {
   // With these edges, the executors keep the order of all nodes that make or read much memory.
   // Leaves out edges that could make a node wait for itself by way of a queue or a collective
   // (order_chain.h). First chains only the nodes that make or read buffers of MinBufferBytes() or
-  // more; if other orders may then still exceed the limit, all nodes but constants.
+  // more; if other orders may then still exceed the limit, all nodes but constants. If tensors on
+  // their way between devices may still exceed it, lets the devices wait for each other, too.
   void KeepOrder();
   // Returns, by device, an upper bound of the memory that the step can take in any order of
   // execution. Valid until the plan changes the graph. Computed only once for each state of it.
@@ -86,7 +87,11 @@ class MemoryPlan {
   StatusOr<bool> LowerOnce(Method means);
   // Returns, by id, the nodes that make or read a buffer of at least `bytes_min` bytes.
   std::vector<bool> NodesToOrder(double bytes_min) const;
-  void Chain(const std::vector<bool>& wanted);
+  // By node id: nodes of other devices for which a node waits.
+  using Waits = std::vector<std::vector<Node*>>;
+  void Chain(const std::vector<bool>& wanted, const Waits& waits = {});
+  bool IsChained(const Node& node) const;
+  Waits WaitsBetweenDevices(double bytes_min) const;
   // Adds to near_limit_ the devices that are near the limit now.
   void FindNearLimit();
 

@@ -82,9 +82,10 @@ double MemorySimulation::ChangeInBytes(const Node& node) const {
     const bool read = std::any_of(node.out_edges().begin(), node.out_edges().end(),
                                   [i](const OutEdge& edge) { return edge.src_index == i; });
     if (!read || sharing.kind == Kind::kState || sharing.kind == Kind::kOutlivesStep) continue;
-    const int from = sharing.kind == Kind::kView ? InputBuffer(node, sharing.input) : kNone;
-    if (sharing.kind == Kind::kView) {
+    const bool merges = sharing.kind == Kind::kView && sharing.input < 0;
+    if (sharing.kind == Kind::kView && !(merges && MayMergeState(node))) {
       // A view of the input keeps the input's memory in use.
+      const int from = merges ? LargestInput(node) : InputBuffer(node, sharing.input);
       if (std::find(freed.begin(), freed.end(), from) != freed.end()) {
         change += profile_.buffers[from].bytes;
       }
@@ -173,7 +174,8 @@ void MemorySimulation::MakeOutputs(const Node& node) {
         if (node.op().end == EndOp::kFeed) profile_.devices[device].fed_bytes += bytes;
         break;
       case Kind::kView:
-        made[i] = InputBuffer(node, sharing.input);
+        made[i] =
+            sharing.input < 0 ? MergedBuffer(node, value) : InputBuffer(node, sharing.input);
         break;
       case Kind::kReuses:
         made[i] = ReusedBuffer(node, i, sharing);
@@ -186,6 +188,48 @@ void MemorySimulation::MakeOutputs(const Node& node) {
     profile_.buffers[made[i]].values.push_back(value);
     CountUses(node, i, made[i]);
   }
+}
+
+// Returns the largest buffer that counts among those of the node's inputs; if none counts, any one;
+// kNone if the inputs take no memory.
+int MemorySimulation::LargestInput(const Node& node) const {
+  const auto counted_bytes = [this](int b) {
+    return uses_[b].counted ? profile_.buffers[b].bytes : -1.0;
+  };
+  int largest = kNone;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const int b = InputBuffer(node, i);
+    if (b == kNone) continue;
+    if (largest == kNone || counted_bytes(b) > counted_bytes(largest)) largest = b;
+  }
+  return largest;
+}
+
+// Returns whether some but not all inputs of a Merge are the value of one variable.
+bool MemorySimulation::MayMergeState(const Node& node) const {
+  int first = kNone;
+  bool state = false, differ = false;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const int b = InputBuffer(node, i);
+    if (b == kNone) continue;
+    if (first == kNone) first = b;
+    differ = differ || b != first;
+    state = state || profile_.buffers[b].is_state();
+  }
+  return state && differ;
+}
+
+// Returns the buffer of the output of a Merge, which forwards any one of its inputs. The largest
+// one bounds the memory whichever branch is taken. The value of a variable takes memory only if an
+// update has to copy it later, so the Merge then counts as if it made a copy.
+int MemorySimulation::MergedBuffer(const Node& node, const Endpoint& value) {
+  if (!MayMergeState(node)) return LargestInput(node);
+  double bytes = model_.Bytes(value);
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const int b = InputBuffer(node, i);
+    if (b != kNone) bytes = std::max(bytes, profile_.buffers[b].bytes);
+  }
+  return NewBuffer(value, model_.DeviceOf(node), bytes, true);
 }
 
 // Returns the buffer of an input that the output takes over, by the rules of

@@ -42,6 +42,9 @@ class MemorySimulation {
   int SentBuffer(const Node& node, int input) const;
   int NewBuffer(const Endpoint& value, int device, double bytes, bool counted);
   void MakeOutputs(const Node& node);
+  int LargestInput(const Node& node) const;
+  bool MayMergeState(const Node& node) const;
+  int MergedBuffer(const Node& node, const Endpoint& value);
   int ReusedBuffer(const Node& node, int output, const Sharing& sharing) const;
   int UsesOf(const Node& node, int buffer) const;
   void CountUses(const Node& node, int output, int buffer);

@@ -43,6 +43,12 @@ void OrderChain::WaitFor(const Ends& ends, Node* node) {
   if (!ends.late.empty()) is_late_[node->id()] = true;
 }
 
+void OrderChain::WaitForNode(Node* before, Node* node) {
+  Ends ends;
+  AddEnd(before, &ends);
+  WaitFor(ends, node);
+}
+
 void OrderChain::AddEnd(Node* node, Ends* ends) const {
   (is_late_[node->id()] ? ends->late : ends->free).push_back(node);
 }

@@ -34,6 +34,9 @@ class OrderChain {
   // Makes `node` wait for the ends of the chain; if `node` may wait or leads to a node that may
   // wait, only for the ends in Ends::free.
   void WaitFor(const Ends& ends, Node* node);
+  // Makes `node` wait for `before`, unless `node` may wait or leads to a node that may wait, and
+  // `before` may wait or comes after such a node.
+  void WaitForNode(Node* before, Node* node);
   // Makes the next node of the chain wait for `node`, too.
   void AddEnd(Node* node, Ends* ends) const;
   // Makes `node` wait for the ends of the chain, and the next node of the chain wait for `node`.

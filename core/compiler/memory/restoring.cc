@@ -143,16 +143,25 @@ bool Restoring::IsCheap(const Node& node) const {
          plan_.costs_.NodeNanos(node, {.name = *device}) <= kCheapNanosPerByte * buffer_.bytes;
 }
 
+// Returns whether the value's node makes it as a view of an input in the same buffer.
+bool Restoring::IsViewOfInput(const Endpoint& value) const {
+  const Sharing sharing = SharingOf(*value.node, value.index);
+  if (sharing.kind != Sharing::Kind::kView) return false;
+  for (int i = 0; i < value.node->num_inputs(); ++i) {
+    const Endpoint in = value.node->input(i);
+    const bool shared = sharing.input < 0 || sharing.input == i;
+    if (shared && in.node != nullptr && BufferOf(in) == index_) return true;
+  }
+  return false;
+}
+
 StatusOr<bool> Restoring::Restore(const Endpoint& value, int depth, Endpoint* restored) {
   const Value key = {value.node->id(), value.index};
   if (const auto known = restored_.find(key); known != restored_.end()) {
     *restored = known->second;
     return true;
   }
-  const Sharing sharing = SharingOf(*value.node, value.index);
-  const bool view =
-      sharing.kind == Sharing::Kind::kView && BufferOf(value.node->input(sharing.input)) == index_;
-  const bool swap = method_ == MemoryPlan::Method::kSwap && !view;
+  const bool swap = method_ == MemoryPlan::Method::kSwap && !IsViewOfInput(value);
   ASSIGN_OR_RETURN(const bool done,
                    swap ? SwapThroughFile(value, restored) : CopyNode(value, depth, restored));
   if (done) restored_[key] = *restored;

@@ -43,6 +43,7 @@ class Restoring {
   bool IsInMemory(const Endpoint& value) const;
   bool IsCheap(const Node& node) const;
   int BufferOf(const Endpoint& value) const;
+  bool IsViewOfInput(const Endpoint& value) const;
   StatusOr<Node*> Add(Graph::NodeSpec spec, const std::string& device, int position);
   int SwapInPosition() const;
   int SwapOutPosition(const Node& maker) const;

@@ -43,9 +43,25 @@ bool MayLive(const MemoryModel& model, const NodeAncestors& ancestors, const Buf
   });
 }
 
-// Improves `peaks` by the bounds that follow from which nodes wait for which. Looks only at nodes
-// that make a buffer, because memory grows only when such a node begins. Does nothing and returns
-// false if that would take too much time or memory.
+// A node that makes a buffer, and the device on which the buffer is.
+struct Maker {
+  const Node* node = nullptr;
+  int device = 0;
+};
+
+std::vector<Maker> MakersOf(const std::vector<BufferRange>& ranges) {
+  std::vector<Maker> makers;
+  for (const BufferRange& range : ranges) makers.push_back({range.maker, range.device});
+  const auto key = [](const Maker& maker) { return std::pair(maker.device, maker.node->id()); };
+  std::ranges::sort(makers, {}, key);
+  const auto same = [&](const Maker& a, const Maker& b) { return key(a) == key(b); };
+  makers.erase(std::unique(makers.begin(), makers.end(), same), makers.end());
+  return makers;
+}
+
+// Improves `peaks` by the bounds that follow from which nodes wait for which. For each device,
+// looks only at nodes that make a buffer there, because its memory grows only when such a node
+// begins. Does nothing and returns false if that would take too much time or memory.
 bool ImproveByAncestors(const MemoryModel& model, absl::Span<Node* const> order,
                         const BufferRanges& made, std::vector<WorstPeak>* peaks) {
   const auto num_ranges = static_cast<double>(made.size());
@@ -55,20 +71,15 @@ bool ImproveByAncestors(const MemoryModel& model, absl::Span<Node* const> order,
   ancestors.Find();
   const std::vector<BufferRange> ranges =
       made.Get([&](const Node& a, const Node& b) { return ancestors.Precedes(a, b); });
-  std::vector<const Node*> makers;
-  for (const BufferRange& range : ranges) makers.push_back(range.maker);
-  std::ranges::sort(makers, {}, [](const Node* node) { return node->id(); });
-  makers.erase(std::unique(makers.begin(), makers.end()), makers.end());
   std::vector<WorstPeak> found(peaks->size());
   for (size_t d = 0; d < found.size(); ++d) found[d].bytes = made.small_bytes()[d];
-  for (const Node* node : makers) {
-    std::vector<double> sum = made.small_bytes();
+  for (const auto& [node, device] : MakersOf(ranges)) {
+    double sum = made.small_bytes()[device];
     for (const BufferRange& range : ranges) {
-      if (MayLive(model, ancestors, range, *node)) sum[range.device] += range.bytes;
+      if (range.device != device) continue;
+      if (MayLive(model, ancestors, range, *node)) sum += range.bytes;
     }
-    for (size_t d = 0; d < sum.size(); ++d) {
-      if (sum[d] > found[d].bytes) found[d] = {.bytes = sum[d], .at = node};
-    }
+    if (sum > found[device].bytes) found[device] = {.bytes = sum, .at = node};
   }
   for (size_t d = 0; d < found.size(); ++d) {
     if (found[d].bytes >= (*peaks)[d].bytes) continue;

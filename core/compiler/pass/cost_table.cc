@@ -16,10 +16,17 @@ const PartialShape& ShapeOf(const ShapeMap& shapes, const Node& node, int output
                                                                             : kUnknown;
 }
 
+// Returns whether nodes of the op only pass on tensors that exist already: they neither compute nor
+// copy, whatever the size.
+bool OnlyPassesOn(const OpDef& op) {
+  return op.is_view || op.passes_through || op.reads_variable || op.is_constant ||
+         op.flow != FlowOp::kNone || op.end != EndOp::kNone;
+}
+
 // Returns the number of operations by the op's definition. If the definition does not give it: one
 // operation for each element of output 0; a reference has no elements.
 double FlopsOf(const Node& node, const ShapeMap& shapes) {
-  if (node.num_outputs() == 0) return 0;
+  if (node.num_outputs() == 0 || OnlyPassesOn(node.op())) return 0;
   if (node.op().flops == nullptr) {
     return node.output_type(0).ref ? 0 : Elements(ShapeOf(shapes, node, 0));
   }
@@ -55,6 +62,7 @@ void CostTable::Estimate(const Graph& graph, const ShapeMap& shapes,
     }
   }
   for (const Node* node : nodes) {
+    if (OnlyPassesOn(node->op())) continue;
     double& bytes = work_[node->id()].bytes;
     for (const Endpoint& in : node->inputs()) bytes += OutputBytes(*in.node, in.index);
     for (int i = 0; i < node->num_outputs(); ++i) {

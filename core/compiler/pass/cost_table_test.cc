@@ -43,6 +43,16 @@ TEST_F(CostTableTest, EstimatesComeFromWorkAndRates) {
   EXPECT_EQ(costs_.NodeNanos(*product_, slow), 2 * 2 * 3 * 100);
 }
 
+// A view, a snapshot of a variable and control flow copy nothing.
+TEST_F(CostTableTest, PassingOnTakesNoWork) {
+  Node* const view = p_.Add("view", "Identity", {{product_, 0}});
+  Node* const flow = p_.Add("flow", "Switch", {{product_, 0}, {product_, 0}});
+  costs_.Estimate(p_.graph, {});
+  EXPECT_EQ(costs_.NodeNanos(*view, cpu_), cpu_.rates.launch_ns);
+  EXPECT_EQ(costs_.NodeNanos(*flow, cpu_), cpu_.rates.launch_ns);
+  EXPECT_EQ(costs_.OutputBytes(*view, 0), 64 * 64 * 4);
+}
+
 TEST_F(CostTableTest, UnknownShapesAreGuessed) {
   costs_.Estimate(p_.graph, {});
   EXPECT_EQ(costs_.OutputBytes(*product_, 0), 64 * 64 * 4);

@@ -162,28 +162,53 @@ TEST(FitMemoryTest, RefusesWhatCannotFit) {
   EXPECT_THAT(text, HasSubstr("kept"));
 }
 
-// The worker's order can be kept, but nothing tells when the parameter server takes the tensors
-// that it is sent. The predicted order assumes that it takes them at once.
-TEST(FitMemoryTest, RefusesWhatAnotherTaskMayPileUp) {
-  TestProgram w;
-  CostTable costs;
-  w.options.costs = &costs;
-  Node* last = nullptr;
-  std::vector<std::string> targets;
-  for (int i = 0; i < 6; ++i) {
-    const std::string made = StrCat("made", i), read = StrCat("read", i);
-    Node* const node = w.Add(made, "Noise", {}, {.device = kWorker});
-    if (last != nullptr) w.graph.AddControlEdge(last, node);
-    last = node;
-    w.Add(read, "Use", {{node, 0}}, {.device = kPs});
-    costs.RecordOutput(made, 0, kBytes);
-    costs.RecordOutput(read, 0, 10);
-    targets.push_back(read);
+// The worker sends six tensors to the parameter server. The predicted order assumes that each is
+// read at once.
+struct Sender : TestProgram {
+  explicit Sender(const char* reader) {
+    Node* last = nullptr;
+    for (int i = 0; i < 6; ++i) {
+      const std::string made = StrCat("made", i), read = StrCat("read", i);
+      Node* const node = Add(made, "Noise", {}, {.device = kWorker});
+      if (last != nullptr) graph.AddControlEdge(last, node);
+      last = node;
+      Add(read, reader, {{node, 0}}, {.device = kPs});
+      costs.RecordOutput(made, 0, kBytes);
+      targets.push_back(read);
+    }
+    options.costs = &costs;
   }
+  // Returns the number of control edges from the parameter server to the worker.
+  int NumWaits() const {
+    int waits = 0;
+    for (const Node* node : After("memory").nodes()) {
+      for (const Node* before : node->control_inputs()) {
+        waits += before->assigned_device() == kPs && node->assigned_device() == kWorker;
+      }
+    }
+    return waits;
+  }
+
+  CostTable costs;
+  std::vector<std::string> targets;
+};
+
+TEST(FitMemoryTest, WaitsForTheReadersOfWhatIsSent) {
+  Sender w("Use");
   w.options.memory_limit = static_cast<int64_t>(7 * kBytes);
-  EXPECT_TRUE(w.Compile({}, {}, targets).ok());
+  EXPECT_TRUE(w.Compile({}, {}, w.targets).ok());
+  EXPECT_EQ(w.NumWaits(), 0);
   w.options.memory_limit = static_cast<int64_t>(3 * kBytes);
-  const Status status = w.Compile({}, {}, targets).status();
+  const Status status = w.Compile({}, {}, w.targets).status();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(w.NumWaits(), 5);
+}
+
+// Stage may wait for an Unstage without an edge between them, so nothing may wait for both.
+TEST(FitMemoryTest, RefusesWhatBlockingReadersMayLetPileUp) {
+  Sender w("Stage");
+  w.options.memory_limit = static_cast<int64_t>(3 * kBytes);
+  const Status status = w.Compile({}, {}, w.targets).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   const std::string text(status.message());
   EXPECT_THAT(text, HasSubstr("memory_limit: the step may take more than 3000000 bytes"));

@@ -11,7 +11,7 @@
 #include "core/compiler/placement/colocation.h"
 #include "core/compiler/placement/feasible.h"
 #include "core/compiler/placement/placed_problem.h"
-#include "core/compiler/placement/predicted_step.h"
+#include "core/compiler/placement/report_prediction.h"
 #include "core/compiler/placement/problem.h"
 #include "core/compiler/placement/search.h"
 
@@ -195,22 +195,7 @@ class Placer {
   void Predict() {
     std::vector<int> device;
     for (const PlacementReport::Group& group : report_.groups) device.push_back(group.device);
-    const PredictedStep step = PredictStep(problem_, device, UpwardRanks(problem_));
-    report_.step_ns = step.end_ns;
-    report_.least_ns = LowerBoundNanos(problem_);
-    for (size_t i = 0; i < order_.size(); ++i) {
-      const PredictedStep::Run& run = step.runs[i];
-      const Node& node = *order_[i];
-      double bytes = 0;
-      for (int out = 0; out < node.num_outputs(); ++out) bytes += costs_.OutputBytes(node, out);
-      report_.runs.push_back({node.name(), run.device, run.lane, run.start_ns, run.end_ns,
-                              node.op_name(), costs_.Flops(node), bytes, costs_.IsMeasured(node)});
-    }
-    for (const PredictedStep::Transfer& sent : step.transfers) {
-      report_.transfers.push_back({order_[sent.node]->name(), sent.from, sent.to,
-                                   problem_.Bytes({sent.node, sent.output}), sent.start_ns,
-                                   sent.end_ns});
-    }
+    ReportPrediction(problem_, order_, device, costs_, &report_);
   }
 
   void Describe() {
