@@ -135,7 +135,8 @@ class RaggedCrossKernel final : public Kernel {
           values->mutable_data<int64_t>()[at++] =
               HashFeatures(batch.columns, picks, hash_key_, num_buckets_);
         } else {
-          values->mutable_data<std::string>()[at++] = JoinFeatures(batch.columns, picks, kSeparator);
+          values->mutable_data<std::string>()[at++] =
+              JoinFeatures(batch.columns, picks, kSeparator);
         }
       });
     }
