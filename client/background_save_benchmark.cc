@@ -3,8 +3,8 @@
 // Measures how long steps take (median, 99th percentile, longest), with and without a background
 // save of 1 GB of variables. If each step changes only some rows of a table, the save must not copy
 // the whole table in one step. If each step changes all of a matrix, the first step after the
-// snapshot copies the matrix, once: Matrices only adds to matrices, Network also computes their
-// gradients for a batch, as a training does.
+// snapshot writes the matrix to new memory: Matrices only adds to matrices, Network also computes
+// their gradients for a batch, as a training does.
 //
 //   bazel-bin/client/background_save_benchmark      (writes checkpoints of 1 GB to $TMPDIR or /tmp)
 //
