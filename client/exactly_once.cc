@@ -17,11 +17,19 @@ namespace {
 Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }
-// Returns a vector with 1 at `index` and 0 elsewhere.
-Output OneHot(Program& program, int index, int size) {
-  std::vector<int64_t> numbers(size);
+// Returns a tensor with 1 at element `index` and 0 elsewhere.
+Output OneHot(Program& program, int index, const Shape& shape) {
+  std::vector<int64_t> numbers(shape.num_elements());
   numbers[index] = 1;
-  return Constant(program, Tensor::Vector(numbers));
+  return Constant(program, Tensor::Of<int64_t>(shape, numbers));
+}
+Output Flat(Program& program, Output x) {
+  return Reshape(x, Constant(program, Tensor::Vector<int64_t>({-1})));
+}
+// Adds a node that fails with `otherwise` and the values unless the condition holds.
+Output Check(Program& program, Output condition, const std::string& otherwise, Outputs values) {
+  values.insert(values.begin(), Constant(program, Tensor::Scalar<std::string>(otherwise)));
+  return Call("Assert", {condition, values});
 }
 Output ElementAt(Program& program, Output numbers, int index) {
   return Gather(numbers, Number(program, index), Number(program, 0));
@@ -85,11 +93,12 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
                     VariableOptions{.dtype = DType::kInt64, .local = true});
   Output position;
   {
-    const Output begun = position_->AssignAdd(OneHot(program_, 0, numbers));
+    const Output begun = position_->AssignAdd(OneHot(program_, 0, Shape({numbers})));
     const auto after = program_.ControlDependencies({begun});
     position = position_->Read();
   }
-  for (const Section& section : sections) AddCount(section, static_cast<int>(sections.size()));
+  sections_ = static_cast<int>(sections.size());
+  for (const Section& section : sections) AddCount(section);
   Outputs ends;
   for (size_t i = 0; i < sections.size(); ++i) {
     ends.push_back(ApplyOnTask(sections[i], static_cast<int>(i), optimizer, tensors, position));
@@ -121,19 +130,104 @@ std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
   return sections;
 }
 
-// Adds the variable with a section's counts, and the section's mutexes. If there are several
-// sections, the variable's name contains the number of sections, so that restoring a checkpoint
-// with another number fails because of a missing variable.
-void ExactlyOnce::AddCount(const Section& section, int of) {
+// If there are several sections, each section's counts are one row of a larger tensor.
+Shape ExactlyOnce::CountShape() const {
+  return sections_ == 1 ? Shape({share_.workers}) : Shape({1, share_.workers});
+}
+
+// Adds the variable with a section's counts, and the section's mutexes. Checkpoints hold the counts
+// of all sections as one tensor, "batches_taken", with a row for each section. With one section it
+// is a vector, as in checkpoints of earlier versions.
+void ExactlyOnce::AddCount(const Section& section) {
   const auto device_scope = program_.DeviceScope(section.host);
   const auto root = program_.NameScope("");
-  const std::string name =
-      of == 1 ? "batches_taken" : StrCat("batches_taken_", taken_.size() + 1, "_of_", of);
-  taken_.emplace_back(program_, name, Shape({share_.workers}), Zeros(),
-                      VariableOptions{.dtype = DType::kInt64, .trainable = false});
+  const std::string all = "batches_taken";
+  std::string name = all;
+  VariableOptions options{.dtype = DType::kInt64, .trainable = false};
+  if (sections_ > 1) {
+    StrAppend(&name, "_", taken_.size() + 1, "_of_", sections_);
+    options.part = VariablePart{.whole_name = all,
+                                .whole = Shape({sections_, share_.workers}),
+                                .start = static_cast<int64_t>(taken_.size())};
+  }
+  taken_.emplace_back(program_, name, CountShape(), Zeros(), options);
   for (int i = 0; i < share_.workers; ++i) {
     mutexes_.push_back(NewMutex(program_, StrCat(name, "/mutex_", i), taken_.back().handle()));
   }
+}
+
+void ExactlyOnce::SetUp(SaverOptions* options) const {
+  options->mutexes = mutexes_;
+  for (size_t i = 0; i < taken_.size(); ++i) {
+    options->from_whole[taken_[i].name()] = [this, i](Output saved) {
+      return CountsFromSaved(saved, static_cast<int>(i));
+    };
+  }
+}
+
+// Adds nodes that compute the counts of section `index` from those in a checkpoint. With another
+// number of sections, the variables are divided otherwise among the tasks, so the counts of all
+// sections must be equal.
+Output ExactlyOnce::CountsFromSaved(Output saved, int index) const {
+  const Output zero = Number(program_, 0);
+  const Output axes = Constant(program_, Tensor::Vector<int32_t>({0, 1}));
+  const Output shape = ShapeOf(saved, DType::kInt64);
+  const Output workers = Gather(shape, SizeOf(shape, DType::kInt64) - 1, zero);
+  const Output rows = Reshape(saved, Pack({Number(program_, -1), workers}));
+  const Output same_sections =
+      Equal(ElementAt(program_, ShapeOf(rows, DType::kInt64), 0), Number(program_, sections_));
+  const Output same = LogicalAnd(same_sections, Equal(workers, Number(program_, share_.workers)));
+  const Output equal = Call("All", {Equal(rows, ElementAt(program_, rows, 0)), axes});
+  const Output checked =
+      Check(program_, Call("LogicalOr", {same, equal}),
+            StrCat("ExactlyOnce: the checkpoint was saved with other numbers of parameter servers "
+                   "and workers than ",
+                   sections_, " and ", share_.workers,
+                   ", while some servers had applied a batch and others had not; resume the "
+                   "training with the old numbers first"),
+            {rows});
+  const auto after = program_.ControlDependencies({checked});
+  const Output row = Gather(rows, Select(same_sections, Number(program_, index), zero), zero);
+  const Output counts = CountsOfWorkers(row, workers);
+  std::vector<int64_t> dims = {share_.workers};
+  if (sections_ > 1) dims.insert(dims.begin(), 1);
+  return Reshape(counts, Constant(program_, Tensor::Vector(dims)));
+}
+
+// Adds nodes that compute the counts of this training's workers from those of `workers` workers.
+// With another number of workers, the batches are divided otherwise among them, so the applied
+// batches must be the first ones of the input.
+Output ExactlyOnce::CountsOfWorkers(Output counts, Output workers) const {
+  const Output zero = Number(program_, 0), own_workers = Number(program_, share_.workers);
+  const Output axis = Constant(program_, Tensor::Vector<int32_t>({0}));
+  const Output same = Equal(workers, own_workers);
+  if (!share_.round_robin) {
+    const auto after = program_.ControlDependencies(
+        {Check(program_, same,
+               StrCat("ExactlyOnce: the checkpoint was saved with another number of workers than ",
+                      share_.workers, ", which needs WorkerShare::round_robin"),
+               {workers})});
+    return Identity(counts);
+  }
+  const Output total = Sum(counts, axis);
+  const Output in_turn = Call("All", {Equal(counts, DivideInTurn(total, workers)), axis});
+  const auto after = program_.ControlDependencies(
+      {Check(program_, Call("LogicalOr", {same, in_turn}),
+             StrCat("ExactlyOnce: the checkpoint was saved with another number of workers than ",
+                    share_.workers,
+                    ", while some workers were ahead of others; resume the training with the old "
+                    "number until all workers have applied equally many batches"),
+             {counts})});
+  const Output both = ConcatV2({counts, DivideInTurn(total, own_workers)}, zero);
+  const Output begin = Select(same, zero, workers);
+  return Gather(both, Range(begin, begin + own_workers, Number(program_, 1)), zero);
+}
+
+// Adds nodes that compute how many of the first `total` batches each of `workers` workers has, if
+// they get the batches in turn.
+Output ExactlyOnce::DivideInTurn(Output total, Output workers) const {
+  const Output worker = Range(Number(program_, 0), workers, Number(program_, 1));
+  return Call("FloorDiv", {total + workers - 1 - worker, workers});
 }
 
 // Adds the updates of the variables of one task, and returns an op that runs after them. No node
@@ -163,7 +257,7 @@ Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& op
     Outputs updates = optimizer.Update(program_, gradients, tensors);
     if (section.finishes) updates = optimizer.FinishUpdates(program_, updates);
     const auto updated = program_.ControlDependencies(updates);
-    Outputs counts = {taken_[index].AssignAdd(OneHot(program_, share_.worker, share_.workers))};
+    Outputs counts = {taken_[index].AssignAdd(OneHot(program_, share_.worker, CountShape()))};
     if (section.global_step) counts.push_back(program_.GlobalStep().AssignAdd(Number(program_, 1)));
     const auto all = program_.ControlDependencies(counts);
     counted = Identity(decision.next);
@@ -183,15 +277,14 @@ ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const
     const auto locked = program_.ControlDependencies(lock);
     next = BatchesTaken(taken_[index]) + 1;
   }
-  const auto check = [&](Output condition, const std::string& otherwise) {
-    const Output text = Constant(program_, Tensor::Scalar<std::string>(otherwise));
-    return Call("Assert", {condition, Outputs{text, batch, next}});
-  };
   const Outputs checked = {
-      check(LessEqual(batch, next), "the variables are at an earlier batch than this worker"),
-      check(Call("LogicalOr", {GreaterEqual(batch, next), LessEqual(batch, count_before + 1)}),
+      Check(program_, LessEqual(batch, next),
+            "the variables are at an earlier batch than this worker", {batch, next}),
+      Check(program_,
+            Call("LogicalOr", {GreaterEqual(batch, next), LessEqual(batch, count_before + 1)}),
             StrCat("ExactlyOnce: another process also trains as worker ", share_.worker, " of ",
-                   share_.workers))};
+                   share_.workers),
+            {batch, next})};
   if (checked[0].valid()) earlier_checks_.insert(program_.NodeOf(checked[0])->name());
   const auto committed =
       program_.ControlDependencies({Commit(program_, taken_[index].handle(), checked)});
@@ -202,7 +295,7 @@ ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const
 
 Output ExactlyOnce::BatchesTaken(const Variable& taken) const {
   const auto device_scope = program_.ColocateWith(taken.handle());
-  return ElementAt(program_, taken.Read(), share_.worker);
+  return ElementAt(program_, Flat(program_, taken.Read()), share_.worker);
 }
 
 // Adds the op that sets `position_` from this worker's counts: first their minimum over all tasks,

@@ -35,9 +35,15 @@
 // checkpoint are lost. If the chief dies before the first checkpoint is written, its successor
 // starts the training from the beginning.
 //
+// A training can be resumed with another number of servers with variables, if each worker's last
+// batch was applied on all servers at the time of the save. That is so if one client drives all
+// workers, or if no other worker trains during the save. With WorkerShare::round_robin, the number
+// of workers may differ, too, if in addition the applied batches are the first ones of the whole
+// input: all workers had applied equally many, or those before some worker one more. That is so at
+// the end of the input. Otherwise the restore fails with InvalidArgument.
+//
 // Cost: an update waits until all gradients of its server have arrived. The steps of one worker run
-// one at a time (TrainingOptions::concurrent_steps == 1). A training must be resumed with the same
-// numbers of workers and of servers with variables as when it was saved.
+// one at a time (TrainingOptions::concurrent_steps == 1).
 #pragma once
 
 #include <optional>
@@ -46,12 +52,17 @@
 #include <vector>
 
 #include "client/optimizer.h"
+#include "client/saver_options.h"
 #include "client/session.h"
 
 namespace penstock::client {
 
 struct WorkerShare {
   int workers = 1, worker = 0;
+  // True if worker w's batches are those with the numbers w, w + workers, w + 2 * workers and so on
+  // of an input that does not depend on `workers`. Then a training can be resumed with another
+  // number of workers.
+  bool round_robin = false;
 };
 
 class ExactlyOnce {
@@ -85,17 +96,25 @@ class ExactlyOnce {
   // Returns the mutexes of all workers, on each task. A step holds its own worker's mutex. Code
   // that must read or change several variables of a task atomically holds all mutexes of that task.
   const Outputs& mutexes() const { return mutexes_; }
+  // Sets the options with which a Saver saves and restores the variables consistently: the mutexes,
+  // and how the counts of batches are restored. Call it after Apply; this object must outlive the
+  // constructor of the Saver.
+  void SetUp(SaverOptions* options) const;
 
  private:
   struct Section;
   struct Decision;
   std::vector<Section> MakeSections(const std::vector<VariableGradient>& gradients) const;
-  void AddCount(const Section& section, int of);
+  void AddCount(const Section& section);
   Output ApplyOnTask(const Section& section, int index, Optimizer& optimizer, Outputs tensors,
                      Output position);
   Decision DecideBatch(int index, Output position, const Outputs& lock);
   Output BatchesTaken(const Variable& taken) const;
   void AddBegin();
+  Output CountsFromSaved(Output saved, int index) const;
+  Output CountsOfWorkers(Output counts, Output workers) const;
+  Output DivideInTurn(Output total, Output workers) const;
+  Shape CountShape() const;
   Output InitializeLocked(const std::vector<Variable>& variables, const Outputs& mutexes) const;
 
   Program& program_;
@@ -103,6 +122,7 @@ class ExactlyOnce {
   // A vector. Element 0: the number of batches begun by steps of this session and of earlier ones.
   // Element 1 + i: the number that section i had when the session began.
   std::optional<Variable> position_;
+  int sections_ = 0;
   std::vector<Variable> taken_;  // one per section, with a count per worker
   Outputs mutexes_;              // the mutexes of all sections; within each, of all workers
   Output begin_;

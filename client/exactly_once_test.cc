@@ -209,7 +209,7 @@ TEST_F(TwoServersTest, EachPassesOverWhatItHas) {
   const Output train = once_.Apply(optimizer, optimizer.ComputeGradients(program_, loss_));
   const std::vector<Variable> globals = program_.globals();
   std::vector<Variable> counts(globals.end() - 2, globals.end());
-  const Output ahead = counts[0].Assign(Constant(program_, Tensor::Vector<int64_t>({2})));
+  const Output ahead = counts[0].Assign(Constant(program_, Tensor::Of<int64_t>({1, 1}, {2})));
   const Output init = program_.Initialize(program_.variables());
   const std::string names = StrCat(counts[0].name(), " ", counts[1].name());
   EXPECT_EQ(names, "batches_taken_1_of_2 batches_taken_2_of_2");
@@ -226,13 +226,161 @@ TEST_F(TwoServersTest, EachPassesOverWhatItHas) {
     return text;
   };
   EXPECT_TRUE((*session)->Execute(train).ok());
-  EXPECT_EQ(values(), "float[2] 0 2; float[] 1; int64[1] 1; int64[1] 1; ");
+  EXPECT_EQ(values(), "float[2] 0 2; float[] 1; int64[1,1] 1; int64[1,1] 1; ");
   ASSERT_TRUE((*session)->Execute(ahead).ok());
   EXPECT_EQ(*once_.Begin(**session), 1);
   EXPECT_TRUE((*session)->Execute(train).ok());
-  EXPECT_EQ(values(), "float[2] 0 2; float[] 2; int64[1] 2; int64[1] 2; ");
+  EXPECT_EQ(values(), "float[2] 0 2; float[] 2; int64[1,1] 2; int64[1,1] 2; ");
   EXPECT_TRUE((*session)->Execute(train).ok());
-  EXPECT_EQ(values(), "float[2] 0 4; float[] 3; int64[1] 3; int64[1] 3; ");
+  EXPECT_EQ(values(), "float[2] 0 4; float[] 3; int64[1,1] 3; int64[1,1] 3; ");
+}
+
+// A program with one variable on each of `servers` servers, or with both on one.
+struct CountedProgram {
+  explicit CountedProgram(int servers)
+      : scope(program.DeviceFunctionScope(
+            ReplicaDeviceSetter({.ps_tasks = servers, .worker_device = "/job:worker/task:0"}))),
+        once(program) {
+    const Variable a(program, "a", {}, Zeros()), b(program, "b", {}, Zeros());
+    GradientDescent optimizer(1);
+    train = once.Apply(optimizer, optimizer.ComputeGradients(program, -(a + b)));
+    values = {a, b, program.GlobalStep()};
+    SaverOptions options;
+    once.SetUp(&options);
+    saver.emplace(program, std::vector<Variable>(), options);
+    const std::vector<Variable> globals = program.globals();
+    ahead = globals.back().AssignAdd(OnesLike(globals.back()));
+    init = program.Initialize(program.variables());
+    locals = program.Initialize(program.locals());
+  }
+  std::string Values(Session& session) const {
+    const auto read = session.Run({values.begin(), values.end()});
+    if (!read.ok()) return read.status().ToString();
+    std::string text;
+    for (const Tensor& value : *read) StrAppend(&text, value.ToString(), "; ");
+    return text;
+  }
+  Program program;
+  const GraphBuilder::Scope scope;
+  ExactlyOnce once;
+  Output train, init, locals, ahead;
+  std::vector<Variable> values;
+  std::optional<Saver> saver;
+};
+
+TEST(ExactlyOnceRestoreTest, ToAnotherNumberOfServers) {
+  const std::string path = StrCat(testing::TempDir(), "/servers_", Env::Real().RandomU64(), "/m");
+  int64_t step = 0;
+  for (const int servers : {2, 1, 3, 2}) {
+    CountedProgram counted(servers);
+    TestCluster cluster({{"ps", servers}, {"worker", 1}});
+    const auto session = Session::New(counted.program, cluster.target());
+    ASSERT_TRUE(session.ok()) << session.status();
+    if (step == 0) {
+      ASSERT_EQ((*session)->Execute(counted.init), OkStatus());
+    } else {
+      ASSERT_EQ((*session)->Execute(counted.locals), OkStatus());
+      ASSERT_EQ(counted.saver->Restore(**session, StrCat(path, "-", step)), OkStatus());
+    }
+    EXPECT_EQ(*counted.once.Begin(**session), step);
+    for (int i = 0; i < 2; ++i) ASSERT_EQ((*session)->Execute(counted.train), OkStatus());
+    step += 2;
+    EXPECT_EQ(counted.Values(**session),
+              StrCat("float[] ", step, "; float[] ", step, "; int64[] ", step, "; "));
+    ASSERT_TRUE(counted.saver->Save(**session, path, step).ok());
+  }
+}
+
+TEST(ExactlyOnceRestoreTest, AmidABatchOnlyToTheSameNumber) {
+  const std::string path = StrCat(testing::TempDir(), "/amid_", Env::Real().RandomU64(), "/m");
+  bool saved = false;
+  for (const int servers : {2, 2, 1}) {
+    CountedProgram counted(servers);
+    TestCluster cluster({{"ps", servers}, {"worker", 1}});
+    const auto session = Session::New(counted.program, cluster.target());
+    ASSERT_TRUE(session.ok()) << session.status();
+    if (!std::exchange(saved, true)) {
+      ASSERT_EQ((*session)->Execute(counted.init), OkStatus());
+      ASSERT_EQ((*session)->Execute(counted.ahead), OkStatus());
+      ASSERT_TRUE(counted.saver->Save(**session, path, 0).ok());
+      continue;
+    }
+    const Status restored = counted.saver->Restore(**session, path + "-0");
+    EXPECT_EQ(restored.ok(), servers == 2) << restored;
+    if (servers == 2) continue;
+    EXPECT_EQ(restored.code(), StatusCode::kInvalidArgument) << restored;
+    EXPECT_TRUE(absl::StrContains(restored.message(), "another number of parameter servers than 1"))
+        << restored;
+  }
+}
+
+// A program with all variables on one server, for one worker.
+struct WorkersProgram {
+  explicit WorkersProgram(const WorkerShare& share) : once(program, share) {
+    const Variable a(program, "a", {}, Zeros());
+    GradientDescent optimizer(1);
+    CHECK(once.Apply(optimizer, optimizer.ComputeGradients(program, -a)).valid());
+    taken = program.globals().back();
+    SaverOptions options;
+    once.SetUp(&options);
+    saver.emplace(program, std::vector<Variable>(), options);
+    init = program.Initialize(program.variables());
+  }
+  Program program;
+  ExactlyOnce once;
+  std::optional<Variable> taken;
+  std::optional<Saver> saver;
+  Output init;
+};
+
+// Saves a training whose workers have applied `counts` batches, and restores it for `share`.
+// Returns the count of that worker.
+StatusOr<int64_t> Resume(const std::vector<int64_t>& counts, const WorkerShare& share) {
+  const std::string path = StrCat(testing::TempDir(), "/workers_", Env::Real().RandomU64(), "/m");
+  {
+    WorkersProgram saved({.workers = static_cast<int>(counts.size())});
+    const Output count = saved.taken->Assign(Constant(saved.program, Tensor::Vector(counts)));
+    ASSIGN_OR_RETURN(const auto session, Session::New(saved.program));
+    RETURN_IF_ERROR(session->Execute(saved.init));
+    RETURN_IF_ERROR(session->Execute(count));
+    RETURN_IF_ERROR(saved.saver->Save(*session, path, 0).status());
+  }
+  WorkersProgram resumed(share);
+  ASSIGN_OR_RETURN(const auto session, Session::New(resumed.program));
+  RETURN_IF_ERROR(session->Execute(resumed.init));
+  RETURN_IF_ERROR(resumed.saver->Restore(*session, path + "-0"));
+  return resumed.once.Begin(*session);
+}
+
+TEST(ExactlyOnceRestoreTest, ToAnotherNumberOfWorkers) {
+  const auto in_turn = [](int workers, int worker) {
+    return WorkerShare{.workers = workers, .worker = worker, .round_robin = true};
+  };
+  // Of 9 batches, the workers have applied every second one. Each of three workers has 3 of them.
+  for (int worker = 0; worker < 3; ++worker) EXPECT_EQ(*Resume({5, 4}, in_turn(3, worker)), 3);
+  // Of 8 batches, the workers have applied 3, 3 and 2.
+  EXPECT_EQ(*Resume({4, 4}, in_turn(3, 0)), 3);
+  EXPECT_EQ(*Resume({4, 4}, in_turn(3, 1)), 3);
+  EXPECT_EQ(*Resume({4, 4}, in_turn(3, 2)), 2);
+  EXPECT_EQ(*Resume({3, 3, 2}, in_turn(1, 0)), 8);
+  EXPECT_EQ(*Resume({0, 0}, in_turn(5, 4)), 0);
+  // The same number of workers resumes with any counts.
+  EXPECT_EQ(*Resume({2, 7}, in_turn(2, 1)), 7);
+  EXPECT_EQ(*Resume({2, 7}, {.workers = 2, .worker = 1}), 7);
+}
+
+TEST(ExactlyOnceRestoreTest, OtherWorkersAreRefusedUnlessTheBatchesAreTheFirstOnes) {
+  const auto error = [](const std::vector<int64_t>& counts, const WorkerShare& share) {
+    const Status status = Resume(counts, share).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error({4, 4}, {.workers = 1}), testing::HasSubstr("needs WorkerShare::round_robin"));
+  const WorkerShare one{.workers = 1, .round_robin = true};
+  for (const std::vector<int64_t>& counts :
+       std::vector<std::vector<int64_t>>{{4, 5}, {5, 3}, {4, 4, 2}}) {
+    EXPECT_THAT(error(counts, one), testing::HasSubstr("some workers were ahead of others"));
+  }
 }
 
 // No node after a commit receives a tensor from another task: it might never arrive.

@@ -256,10 +256,16 @@ void NodeAdder::AddReads(SaverShard& shard) {
   std::vector<DType> types;
   for (const Variable& variable : shard.variables) {
     names.push_back(variable.saved_name());
-    slices.push_back(variable.saved_slice());
+    slices.push_back(options_.from_whole.contains(variable.name()) ? "" : variable.saved_slice());
     types.push_back(variable.dtype());
   }
   shard.restored = read(names, slices, types);
+  for (const Variable& variable : shard.variables) {
+    const Output value = shard.restored.Sibling(static_cast<int>(shard.restored_values.size()));
+    const auto from_whole = options_.from_whole.find(variable.name());
+    shard.restored_values.push_back(
+        from_whole == options_.from_whole.end() ? value : from_whole->second(value));
+  }
   for (const bool changes : {false, true}) {
     names.clear(), types.clear();
     for (const SavedTable& table : shard.tables) {
@@ -375,7 +381,7 @@ Outputs NodeAdder::AddImports(const SaverShard& shard, RestoreStep step) {
 Outputs NodeAdder::AddAssigns(const SaverShard& shard, const Outputs& imported) {
   Outputs assigned;
   for (size_t i = 0; i < shard.variables.size(); ++i) {
-    const Output value = shard.restored.Sibling(static_cast<int>(i));
+    const Output value = shard.restored_values[i];
     nodes_.restored.emplace(shard.variables[i].name(), value);
     assigned.push_back(shard.variables[i].Assign(value));
   }
@@ -409,7 +415,7 @@ Output NodeAdder::AddRestores(const std::vector<SaverShard>& shards, RestoreStep
   for (const SaverShard& shard : shards) {
     const bool merges = step == RestoreStep::kNext || step == RestoreStep::kLast;
     Outputs reads, turn;
-    if (shard.restored.valid() && ends) reads.push_back(shard.restored);
+    if (shard.restored.valid() && ends) reads = shard.restored_values;
     if (!shard.tables.empty()) reads.push_back(merges ? shard.changes : shard.rows);
     if (ends) {
       const Outputs positions = AddPositionRestores(shard);

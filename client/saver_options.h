@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "client/dataset_iterator.h"
@@ -15,6 +18,10 @@ namespace penstock::client {
 struct SaverOptions {
   int keep = 5;          // number of newest checkpoints to keep; 0: all
   Outputs mutexes = {};  // held while variables are saved or restored: client/mutex.h
+  // By the variable's name: adds nodes that compute the variable's value from the complete tensor
+  // that the checkpoint has under Variable::saved_name. Any other variable is restored from its own
+  // rows.
+  std::map<std::string, std::function<Output(Output)>> from_whole = {};
   // Iterators whose positions are saved with the variables, by the names of their nodes. Generated
   // names may change when iterators are added to the program; then they fit no older checkpoint. A
   // save fails with FailedPrecondition if an iterator was not initialised. A restore makes a new

@@ -20,10 +20,10 @@ struct SaverShard {
   std::vector<SavedTable> tables;
   std::vector<Variable> ready;  // initialised when the tables are ready
   std::vector<Iterator> iterators;
-  Outputs mutexes;              // mutexes on this task
-  Output file;                  // the prefix of the file names of this task
-  Outputs values;               // the values to save
-  Output save;                  // the op that writes them to the file
+  Outputs mutexes;  // mutexes on this task
+  Output file;      // the prefix of the file names of this task
+  Outputs values;   // the values to save
+  Output save;      // the op that writes them to the file
   // The ops of a background save.
   Outputs copy_ahead;  // the last op of a chain; none if no variable is large
   Output take_snapshot, save_snapshot;
@@ -31,6 +31,7 @@ struct SaverShard {
   // the changed rows in a checkpoint of changes, and the positions of iterators. Each is not valid
   // if the task has no such values.
   Output restored, rows, changes, positions;
+  Outputs restored_values;  // the values of `variables`, computed from `restored`
 
   bool saves_changes = false;  // if true, saves with a base have only the changed rows of tables
   // Return name, slice and type of each saved tensor: first the variables, then the tensors of the

@@ -36,15 +36,15 @@ TrainingSaves::TrainingSaves(TrainingContext& context) : context_(context) {
   if (options.checkpoint_dir.empty()) return;
   const ExactlyOnce* const once = context.step.once;
   const bool may_save = options.is_chief || options.group != nullptr;
-  saver_.emplace(context.program, context.shared,
-                 SaverOptions{.keep = options.keep_checkpoints,
-                              .mutexes = once == nullptr ? Outputs() : once->mutexes(),
-                              .keep_every_hours = options.keep_checkpoint_every_hours,
-                              .incremental = options.incremental_saves,
-                              .background = may_save && options.save_in_background,
-                              .bytes_per_second = options.save_bytes_per_second,
-                              .finite_only = options.stop_on_nan,
-                              .env = options.env});
+  SaverOptions saver{.keep = options.keep_checkpoints,
+                     .keep_every_hours = options.keep_checkpoint_every_hours,
+                     .incremental = options.incremental_saves,
+                     .background = may_save && options.save_in_background,
+                     .bytes_per_second = options.save_bytes_per_second,
+                     .finite_only = options.stop_on_nan,
+                     .env = options.env};
+  if (once != nullptr) once->SetUp(&saver);
+  saver_.emplace(context.program, context.shared, saver);
 }
 
 Status TrainingSaves::RestoreNewest(Session& session, bool* restored) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <thread>
 
@@ -32,8 +33,8 @@ constexpr char kWorker[] = "/job:worker/task:0";
 constexpr int64_t kMillis = 1'000'000;
 
 // Adds a loop that does not end: its condition and variable are on the worker, its body is on the
-// ps.
-Output EndlessLoop(GraphBuilder& g) {
+// device `body`.
+Output EndlessLoop(GraphBuilder& g, const char* body) {
   const auto worker = g.DeviceScope(kWorker);
   const Output start =
       Call("Enter", {Constant(g, Tensor::Scalar(0.0f))}, {{"frame_name", "endless"}});
@@ -42,7 +43,7 @@ Output EndlessLoop(GraphBuilder& g) {
   const Outputs sides = CallN("Switch", {merged, goes_on});
   Output next;
   {
-    const auto ps = g.DeviceScope(kPs);
+    const auto there = g.DeviceScope(body);
     next = Call("AddV2", {sides[1], sides[1]});
   }
   const Output around = Call("NextIteration", {next});
@@ -51,8 +52,9 @@ Output EndlessLoop(GraphBuilder& g) {
   return Call("Exit", {sides[0]});
 }
 
-// A graph for steps on the ps and the worker: one that ends, one that waits for ever on the ps, and
-// one that sends tensors back and forth between the two tasks for ever.
+// A graph for steps on the ps and the worker: one that ends, one that waits for ever on the ps, one
+// that sends tensors back and forth between the two tasks for ever, and one that computes on the
+// worker for ever.
 struct Graphs {
   Graphs() {
     {
@@ -65,11 +67,12 @@ struct Graphs {
     sum = one + 1.0;
     never = block + 1.0;
     alone = Call("Identity", {Constant(g, Tensor::Scalar(5.0f))});
-    endless = EndlessLoop(g);
+    endless = EndlessLoop(g, kPs);
+    endless_here = EndlessLoop(g, kWorker);
     CHECK_OK(g.status());
   }
   GraphBuilder g;
-  Output one, block, sum, never, alone, endless;
+  Output one, block, sum, never, alone, endless, endless_here;
 };
 
 Status Fetch(SessionInterface& session, const Output& output, float* value = nullptr) {
@@ -367,6 +370,49 @@ TEST_F(ProcessTest, AKilledTaskEndsALoopThatUsesIt) {
   const Status again = Fetch(*session_, graphs_.alone, &five);
   EXPECT_TRUE(again.ok()) << again << ": the worker is free of the loop";
   EXPECT_EQ(five, 5);
+}
+
+// More endless steps than the worker has threads. On an idle machine each answer takes some
+// milliseconds; the limit is for a busy one.
+TEST_F(ProcessTest, EndlessLoopsKeepNobodyWaiting) {
+  ASSERT_NO_FATAL_FAILURE(Begin());
+  constexpr int kLoops = 8;
+  std::vector<std::unique_ptr<SessionInterface>> sessions;
+  std::vector<std::thread> loops;
+  std::vector<Status> ends(kLoops);
+  for (int i = 0; i < kLoops; ++i) {
+    sessions.push_back(NewSession());
+    ASSERT_EQ(sessions[i]->Extend(graphs_.g.graph()), OkStatus());
+  }
+  for (int i = 0; i < kLoops; ++i) {
+    loops.emplace_back([&, i] { ends[i] = Fetch(*sessions[i], graphs_.endless_here); });
+  }
+  EXPECT_TRUE(Eventually([&] {
+    const auto report = AskCluster(worker_);
+    CHECK_OK(report.status());
+    size_t parts = 0;
+    for (const wire::ClusterTask& task : report->task()) parts += task.report().part_size();
+    return parts >= kLoops;
+  }));
+  const auto milliseconds = [](const char* what, const std::function<void()>& run) {
+    const int64_t begin = Env::Real().NowNanos();
+    run();
+    const int64_t ms = (Env::Real().NowNanos() - begin) / kMillis;
+    std::printf("%s: %d ms\n", what, static_cast<int>(ms));
+    EXPECT_LT(ms, 2'000) << what;
+  };
+  std::unique_ptr<SessionInterface> other;
+  milliseconds("a status report", [&] { EXPECT_TRUE(AskCluster(worker_).ok()); });
+  milliseconds("a new session", [&] {
+    other = NewSession();
+    EXPECT_EQ(other->Extend(graphs_.g.graph()), OkStatus());
+  });
+  milliseconds("a step", [&] { EXPECT_EQ(Fetch(*other, graphs_.alone), OkStatus()); });
+  milliseconds("the cancellation of all loops", [&] {
+    for (const auto& session : sessions) EXPECT_EQ(session->Close(), OkStatus());
+    for (std::thread& loop : loops) loop.join();
+  });
+  for (const Status& end : ends) EXPECT_EQ(end.code(), StatusCode::kCancelled) << end;
 }
 
 TEST_F(ProcessTest, AFrozenTaskIsNoticed) {

@@ -6,11 +6,11 @@
 #include <functional>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/container/inlined_vector.h"
 #include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
 #include "core/op/state_replay.h"
+#include "core/tensor/allocator.h"
 
 namespace penstock {
 
@@ -151,12 +151,37 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
   return OkStatus();
 }
 
-Status Variable::MakeExclusive() {
+bool Variable::IsExclusive() const {
   // A buffer without allocator is foreign memory, which must not be written even by its sole owner.
-  if (value_.unique() && value_.buffer()->allocator() != nullptr) return OkStatus();
+  return value_.unique() && value_.buffer()->allocator() != nullptr;
+}
+
+Status Variable::MakeExclusive() {
+  if (IsExclusive()) return OkStatus();
   ASSIGN_OR_RETURN(value_, value_.TryCloneInItsMemory());
   return OkStatus();
 }
+
+// Locks variables in address order, each once.
+class Variable::GroupLock {
+ public:
+  explicit GroupLock(absl::Span<Variable* const> variables) ABSL_NO_THREAD_SAFETY_ANALYSIS
+      : once_(variables.begin(), variables.end()) {
+    std::sort(once_.begin(), once_.end(), std::less<>());
+    once_.erase(std::unique(once_.begin(), once_.end()), once_.end());
+    for (Variable* variable : once_) variable->mu_.Lock();
+  }
+  ~GroupLock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for (Variable* variable : once_) variable->mu_.Unlock();
+  }
+  GroupLock(const GroupLock&) = delete;
+  GroupLock& operator=(const GroupLock&) = delete;
+
+  const Group& once() const { return once_; }
+
+ private:
+  Group once_;
+};
 
 Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                         absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn) {
@@ -166,23 +191,56 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
 Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                         absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
                         absl::FunctionRef<Slices(size_t i)> changed) {
-  Group once(variables.begin(), variables.end());
-  std::sort(once.begin(), once.end(), std::less<>());
-  once.erase(std::unique(once.begin(), once.end()), once.end());
-
-  for (Variable* variable : once) variable->mu_.Lock();
-  const absl::Cleanup unlock = [&once]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    for (Variable* variable : once) variable->mu_.Unlock();
-  };
+  const GroupLock lock(variables);
   // Check all variables before MakeExclusive, so that an update that fails copies no value.
-  for (Variable* variable : once) RETURN_IF_ERROR(variable->CheckInitialized());
-  for (Variable* variable : once) RETURN_IF_ERROR(variable->MakeExclusive());
+  for (Variable* variable : lock.once()) RETURN_IF_ERROR(variable->CheckInitialized());
+  for (Variable* variable : lock.once()) RETURN_IF_ERROR(variable->MakeExclusive());
 
   absl::InlinedVector<Tensor*, 4> values;
   for (Variable* variable : variables) values.push_back(&variable->value_);
   // A cancelled step must not end a loop of `fn` early, which would leave half an update.
   const WatchedLoops unwatched(nullptr);
   RETURN_IF_ERROR(fn(values));
+  EndUpdate(variables, lock.once(), origin, changed);
+  return OkStatus();
+}
+
+Status Variable::UpdateAll(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
+                           absl::FunctionRef<Status(absl::Span<const Renewal>)> fn) {
+  // New values of the variables in `once` that are shared; later their old values, which are
+  // destroyed after the locks are released.
+  absl::InlinedVector<Tensor, 4> renewed(variables.size());
+  const GroupLock lock(variables);
+  const Group& once = lock.once();
+  for (Variable* variable : once) RETURN_IF_ERROR(variable->CheckInitialized());
+  for (size_t i = 0; i < once.size(); ++i) {
+    const Tensor& value = once[i]->value_;
+    CHECK(IsPlain(value.dtype()), "variable '", once[i]->name_, "' is not plain");
+    if (once[i]->IsExclusive()) continue;
+    Allocator* const allocator = value.buffer()->allocator();
+    ASSIGN_OR_RETURN(renewed[i], Tensor::Make(allocator == nullptr ? CpuAllocator() : *allocator,
+                                              value.dtype(), value.shape()));
+  }
+  absl::InlinedVector<Renewal, 4> renewals;
+  for (Variable* variable : variables) {
+    const size_t i =
+        std::lower_bound(once.begin(), once.end(), variable, std::less<>()) - once.begin();
+    const bool shared = renewed[i].valid();
+    renewals.push_back({.value = shared ? &renewed[i] : &variable->value_,
+                        .shared = shared ? &variable->value_ : nullptr});
+  }
+  // A cancelled step must not end a loop of `fn` early, which would leave half an update.
+  const WatchedLoops unwatched(nullptr);
+  RETURN_IF_ERROR(fn(renewals));
+  for (size_t i = 0; i < once.size(); ++i) {
+    if (renewed[i].valid()) std::swap(once[i]->value_, renewed[i]);
+  }
+  EndUpdate(variables, once, origin, [](size_t) { return Slices::All(); });
+  return OkStatus();
+}
+
+void Variable::EndUpdate(absl::Span<Variable* const> variables, const Group& once,
+                         const UpdateOrigin& origin, absl::FunctionRef<Slices(size_t i)> changed) {
   bool logged = false;
   for (Variable* variable : once) {
     variable->RaiseVersion();
@@ -193,7 +251,6 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
   for (size_t i = 0; i < variables.size(); ++i) {
     NotifyChangeWatches(*variables[i], [&] { return changed(i); });
   }
-  return OkStatus();
 }
 
 void Variable::RecordUpdate(absl::Span<Variable* const> variables, const Group& once,

@@ -5,7 +5,8 @@
 //
 // Reading returns a snapshot that shares the variable's buffer. An update writes in place if the
 // variable has the only reference to the buffer; else it first copies the value into a new buffer,
-// from the same allocator. So no reader ever sees half an update. Thread-safe.
+// from the same allocator. So no reader ever sees half an update. An update of all elements
+// (UpdateAll) computes a shared value directly into the new buffer instead. Thread-safe.
 //
 // Actions in a StateLog: "assign" {value}, "update" {value} (the complete new value), and "slices"
 // {numbers, elements} (replay writes them into the value with ScatterSlices, core/op/slices.h).
@@ -92,15 +93,34 @@ class Variable final : public Resource {
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
                        absl::FunctionRef<Slices(size_t i)> changed) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
+  // Where UpdateAll writes the new value of a variable.
+  struct Renewal {
+    Tensor* value;         // the elements to change
+    const Tensor* shared;  // null: `value` holds the old elements; else they are here, and `value`
+                           // is uninitialized memory of the same shape
+  };
+  // Like Update, for updates that write every element. Does not copy a shared value, which would
+  // read and write the value once more: `fn` computes the new elements from the shared ones.
+  // REQUIRES: the elements of all variables are plain bytes (IsPlain).
+  static Status UpdateAll(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
+                          absl::FunctionRef<Status(absl::Span<const Renewal>)> fn)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;
+
  private:
   using Group = absl::InlinedVector<Variable*, 4>;
+  class GroupLock;
   std::vector<Tensor> DescribeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool ReplacesShape(const Shape& shape) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CheckInitialized() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsExclusive() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status MakeExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Part UpdatePart(const Slices& changed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Records an update of `variables` in the state log. REQUIRES: the caller holds the locks of
-  // `once`, the variables without duplicates.
+  // Raises the versions after an update, and reports it to the state log and to ChangeWatches.
+  // REQUIRES: the caller holds the locks of `once`, the variables without duplicates.
+  static void EndUpdate(absl::Span<Variable* const> variables, const Group& once,
+                        const UpdateOrigin& origin,
+                        absl::FunctionRef<Slices(size_t i)> changed) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Records an update of `variables` in the state log. REQUIRES: as EndUpdate.
   static void RecordUpdate(absl::Span<Variable* const> variables, const Group& once,
                            const UpdateOrigin& origin, absl::FunctionRef<Slices(size_t i)> changed)
       ABSL_NO_THREAD_SAFETY_ANALYSIS;

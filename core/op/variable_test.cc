@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -148,6 +149,67 @@ TEST(Variable, UpdatesInPlaceUnlessSomebodyReads) {
   EXPECT_NE(new_place, place);
   ASSERT_TRUE(AddTo(w, 1).ok());
   EXPECT_EQ(w.Read()->raw_data(), new_place);  // updated in place again
+}
+
+// Adds 1 to all elements of each variable.
+Status AddToAll(absl::Span<Variable* const> variables) {
+  return Variable::UpdateAll(
+      variables, {.step_id = 1}, [](absl::Span<const Variable::Renewal> renewals) {
+        for (const Variable::Renewal& renewal : renewals) {
+          const Tensor& from = renewal.shared == nullptr ? *renewal.value : *renewal.shared;
+          EXPECT_TRUE(renewal.value->unique());
+          int64_t* const to = renewal.value->mutable_data<int64_t>();
+          for (int64_t i = 0; i < from.num_elements(); ++i) to[i] = from.data<int64_t>()[i] + 1;
+        }
+        return OkStatus();
+      });
+}
+
+TEST(Variable, AnUpdateOfAllElementsCopiesNothing) {
+  Variable a("a", DType::kInt64, {2}), b("b", DType::kInt64, {1});
+  ASSERT_TRUE(a.Assign(Tensor::Vector<int64_t>({1, 2}), true, {}).ok());
+  ASSERT_TRUE(b.Assign(Tensor::Vector<int64_t>({5}), true, {}).ok());
+  const void* const place_of_b = b.Read()->raw_data();
+  std::optional<Tensor> snapshot = *a.Read();
+  Variable* const both[] = {&b, &a};
+  ASSERT_EQ(AddToAll(both), OkStatus());
+  EXPECT_EQ(snapshot->ToString(), "int64[2] 1 2");
+  EXPECT_EQ(a.Read()->ToString(), "int64[2] 2 3");
+  EXPECT_EQ(b.Read()->ToString(), "int64[1] 6");
+  EXPECT_EQ(b.Read()->raw_data(), place_of_b);
+  EXPECT_EQ(a.version(), 2);
+
+  const void* const place_of_a = a.Read()->raw_data();
+  EXPECT_NE(place_of_a, snapshot->raw_data());
+  snapshot.reset();
+  ASSERT_EQ(AddToAll(both), OkStatus());
+  EXPECT_EQ(a.Read()->raw_data(), place_of_a);
+  EXPECT_EQ(a.Read()->ToString(), "int64[2] 3 4");
+
+  // If the update fails, a shared value stays as it was.
+  snapshot = *a.Read();
+  EXPECT_EQ(Variable::UpdateAll(both, {}, [](auto) { return OutOfRange("row 7"); }),
+            OutOfRange("row 7"));
+  EXPECT_EQ(a.Read()->raw_data(), place_of_a);
+  EXPECT_EQ(a.version(), 3);
+
+  Variable c("c", DType::kInt64, {1});
+  Variable* const uninitialized[] = {&a, &c};
+  EXPECT_EQ(AddToAll(uninitialized), FailedPrecondition("Attempting to use uninitialized value c"));
+}
+
+TEST(Variable, AnUpdateOfAllElementsDoesNotWriteForeignMemory) {
+  static const int64_t memory[] = {1, 2};
+  class Foreign final : public Buffer {
+   public:
+    Foreign() : Buffer(const_cast<int64_t*>(memory), sizeof(memory)) {}
+  };
+  Variable w("w", DType::kInt64, {2});
+  ASSERT_TRUE(w.Assign(Tensor::FromBuffer(DType::kInt64, {2}, new Foreign), true, {}).ok());
+  Variable* const one[] = {&w};
+  ASSERT_EQ(AddToAll(one), OkStatus());
+  EXPECT_EQ(w.Read()->ToString(), "int64[2] 2 3");
+  EXPECT_EQ(memory[0], 1);
 }
 
 TEST(Variable, WhatWasAssignedIsNotWrittenTo) {

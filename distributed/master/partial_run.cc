@@ -134,6 +134,11 @@ bool PartialRun::finished() const {
   return left_ == 0 || (ended_.has_value() && !ended_->ok());
 }
 
+bool PartialRun::ended() const {
+  MutexLock lock(mu_);
+  return ended_.has_value();
+}
+
 void PartialRun::AfterEnd(Done done) {
   Status status;
   {

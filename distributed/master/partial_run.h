@@ -48,6 +48,9 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // Returns true if no further instalment is possible: the step has failed, or everything was fed
   // and fetched.
   bool finished() const;
+  // Returns true if all parts of the step have ended. That may be later than finished(), if the
+  // partial run has neither feeds nor fetches, and earlier, if a fetch is still to come.
+  bool ended() const;
 
  private:
   // Names are given as indices in PreparedStep::names().

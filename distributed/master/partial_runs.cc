@@ -77,9 +77,11 @@ Status PartialRuns::Add(const std::string& handle, std::shared_ptr<PartialRun> r
   std::vector<std::shared_ptr<PartialRun>> ended;  // destroyed after the lock is released
   MutexLock lock(mu_);
   if (runs_.size() >= kRunsMax) {
-    // Removes runs that have failed, for example at their deadline, and were not used since.
+    // Removes runs that have failed, for example at their deadline, and were not used since, and
+    // runs without feeds and fetches that have ended.
     std::erase_if(runs_, [&](auto& entry) {
-      if (!entry.second.run->finished()) return false;
+      const PartialRun& own = *entry.second.run;
+      if (!own.finished() || !own.ended()) return false;
       ended.push_back(std::move(entry.second.run));
       return true;
     });
@@ -143,7 +145,7 @@ void PartialRuns::EndUnused(int64_t unused_ns) {
     for (auto it = runs_.begin(); it != runs_.end();) {
       auto& [handle, entry] = *it;
       const bool is_unused = entry.instalments == 0 && now - entry.used_ns > unused_ns;
-      if (is_unused && entry.run->finished()) {
+      if (is_unused && entry.run->ended()) {
         forgotten.push_back(std::move(entry.run));
         it = runs_.erase(it);
         continue;

@@ -4,8 +4,8 @@
 // their instalments.
 //
 // Thread-safe. Held by shared pointers: pending instalments keep it alive. While mu_ is held, this
-// class neither takes another lock nor destroys or calls a partial run, except for finished(),
-// which locks the partial run's mutex.
+// class neither takes another lock nor destroys or calls a partial run, except for finished() and
+// ended(), which lock the partial run's mutex.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,8 @@ class PartialRuns : public std::enable_shared_from_this<PartialRuns> {
   void End(const std::string& handle, const Status& why) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends each partial run for which no instalment has run for `unused_ns`, with DeadlineExceeded:
   // its client may never have read the handle. The next instalment gets the error; if none comes
-  // within `unused_ns` again, the partial run is forgotten. Does not block.
+  // within `unused_ns` again, the partial run is forgotten. An unused run whose step has ended by
+  // itself is forgotten at once. Does not block.
   void EndUnused(int64_t unused_ns) ABSL_LOCKS_EXCLUDED(mu_);
   // Forgets all partial runs. Does not end them.
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);

@@ -48,6 +48,15 @@ class PartialRunsTest : public SimTest {
     CHECK_OK(handle.status());
     return *handle;
   }
+  // Makes the following partial runs have neither feeds nor fetches.
+  void LeaveOutNames() {
+    const auto step =
+        std::make_shared<PreparedStep>(CallableSpec{.targets = {"t"}}, /*partial=*/true);
+    step->session = "s";
+    step->tasks = prepared_->tasks;
+    step->parts = prepared_->parts;
+    prepared_ = step;
+  }
   // Feeds some of the placeholders; the instalment's status is stored in `ended_`.
   void Feed(const std::string& handle, const std::vector<std::string>& names,
             const RunOptions& options = {}) {
@@ -221,6 +230,40 @@ TEST_F(PartialRunsTest, OneThatWasEndedIsForgottenIfItStaysUnused) {
     }
     Feed(handle, {"a"});
     EXPECT_EQ(ended_, Unknown(handle));
+  });
+}
+
+// No instalment can tell the client of such a run anything new.
+TEST_F(PartialRunsTest, OneWithoutFeedsAndFetchesThatIsUnusedIsEnded) {
+  WithRuns([&] {
+    LeaveOutNames();
+    const auto hold = std::make_shared<int>();
+    const std::string handle = Begin(hold);
+    Pass(1100);
+    runs_->EndUnused(kSecond);
+    Pass(1);
+    EXPECT_THAT(ps_->log, ElementsAre(HasSubstr("was not used for 1 s")));
+    End(Cancelled("aborted"));
+    EXPECT_TRUE(steps_->running().empty());
+    EXPECT_EQ(hold.use_count(), 1);
+    Pass(1100);
+    runs_->EndUnused(kSecond);
+    Feed(handle, {});
+    EXPECT_EQ(ended_, Unknown(handle));
+    EXPECT_EQ(ps_->log.size(), 1u);
+  });
+}
+
+TEST_F(PartialRunsTest, OneWithoutFeedsAndFetchesCountsUntilItHasEnded) {
+  WithRuns([&] {
+    LeaveOutNames();
+    for (size_t i = 0; i < PartialRuns::kRunsMax; ++i) Begin();
+    EXPECT_EQ(runs_->Begin(prepared_, 0, nullptr).status().code(), StatusCode::kResourceExhausted);
+    End(OkStatus());
+    Begin();
+    for (const FakeWorkerClient::RunCall& call : ps_->run_calls) {
+      ps_->EndStep(call.args.step_id, OkStatus());
+    }
   });
 }
 

@@ -7,7 +7,8 @@
 // variable is a large table, and an update changes only a few rows, this copy delays the update for
 // a long time. So CopyAhead copies large variables piece by piece while updates go on, and Cut
 // copies only the rows that have changed since (ChangeWatch). Variables whose updates change all
-// elements are shared, because such an update reads and writes the whole buffer anyway.
+// elements are shared, because such an update computes its new value into a new buffer instead of
+// copying the old one (Variable::UpdateAll).
 //
 // Each call names its save. A saver makes the calls of one save in order; a new save replaces an
 // unfinished one. Thread-safe. Never waits.

@@ -62,7 +62,8 @@ class AssignWithKernel : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(1);
-    return UpdateVariableInput(ctx, kDTypeOf<T>, [&](Tensor& variable) -> Status {
+    const auto update = [&](const Variable::Renewal& renewal) -> Status {
+      Tensor& variable = *renewal.value;
       if (variable.shape() != value.shape()) {
         return InvalidArgument("Cannot update variable with shape ", variable.shape().ToString(),
                                " using a Tensor with shape ", value.shape().ToString(),
@@ -71,12 +72,15 @@ class AssignWithKernel : public Kernel {
       T* const to = variable.mutable_data<T>();
       const T* const from = value.data<T>();
       // At the memory's bandwidth, reading and writing eight bytes takes about a nanosecond.
-      ctx.threads().ParallelFor(value.num_elements(), sizeof(T) / 8.0,
-                                [&](int64_t begin, int64_t end) {
-                                  for (int64_t i = begin; i < end; ++i) Fn::Apply(to[i], from[i]);
-                                });
+      ctx.threads().ParallelFor(
+          value.num_elements(), sizeof(T) / 8.0, [&](int64_t first, int64_t last) {
+            ForEachRenewed<T>({&renewal, 1}, first, last, [&](int64_t begin, int64_t end) {
+              for (int64_t i = begin; i < end; ++i) Fn::Apply(to[i], from[i]);
+            });
+          });
       return OkStatus();
-    });
+    };
+    return UpdateAllOfVariableInput(ctx, kDTypeOf<T>, update);
   }
 };
 template <class T>

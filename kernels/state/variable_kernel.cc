@@ -39,6 +39,17 @@ Status UpdateVariableInput(KernelContext& ctx, DType dtype,
   return OkStatus();
 }
 
+Status UpdateAllOfVariableInput(KernelContext& ctx, DType dtype,
+                                absl::FunctionRef<Status(const Variable::Renewal&)> fn) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Variable> variable, VariableInput(ctx, 0, dtype));
+  Variable* const one[] = {variable.get()};
+  RETURN_IF_ERROR(Variable::UpdateAll(
+      one, ctx.origin(),
+      [&](absl::Span<const Variable::Renewal> renewals) { return fn(renewals[0]); }));
+  if (ctx.num_outputs() > 0) ctx.SetOutput(0, ctx.input(0));
+  return OkStatus();
+}
+
 PartialShape VariableShape(const ShapeScope& s, int i, VariableForm form) {
   if (form == VariableForm::kRef) return s.input(i);
   return s.element(i) != nullptr ? s.element(i)->shape : PartialShape();

@@ -7,6 +7,8 @@
 // an op (ScatterAdd and ResourceScatterAdd). If the op has an output, it is the same handle.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 
 #include "core/base/status.h"
@@ -32,6 +34,31 @@ Status UpdateVariableInput(KernelContext& ctx, DType dtype,
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn,
                            absl::FunctionRef<Slices()> changed);
+
+// Like UpdateVariableInput, for an update of all elements: calls `fn` as Variable::UpdateAll does.
+Status UpdateAllOfVariableInput(KernelContext& ctx, DType dtype,
+                                absl::FunctionRef<Status(const Variable::Renewal&)> fn);
+
+// Calls fn(begin, end) for the elements [begin, end) of an update of all elements. If a value is
+// shared, first copies its elements to the new buffer; then the calls are for short ranges, so that
+// `fn` finds the copies in the cache. All renewals have elements of type T.
+template <class T, class Fn>
+void ForEachRenewed(absl::Span<const Variable::Renewal> renewals, int64_t begin, int64_t end,
+                    const Fn& fn) {
+  constexpr int64_t kElements = 16384 / sizeof(T);
+  const bool shared = std::any_of(renewals.begin(), renewals.end(),
+                                  [](const auto& renewal) { return renewal.shared != nullptr; });
+  const int64_t step = shared ? kElements : end - begin;
+  for (int64_t stop = 0; begin < end; begin = stop) {
+    stop = std::min(end, begin + step);
+    for (const Variable::Renewal& renewal : renewals) {
+      if (renewal.shared == nullptr) continue;
+      const T* const from = renewal.shared->data<T>();
+      std::copy(from + begin, from + stop, renewal.value->mutable_data<T>() + begin);
+    }
+    fn(begin, stop);
+  }
+}
 
 // The type of a variable's handle: a ref edge or a resource handle.
 enum class VariableForm { kRef, kResource };

@@ -247,6 +247,43 @@ TEST(Updates, OfLargeVariablesAreThoseOfTheirElements) {
   }
 }
 
+// If a reader, such as a save, holds the values of some of the state, the update writes new
+// buffers.
+TEST(Updates, OfSharedValuesAreThoseOfOwnValues) {
+  constexpr int64_t kElements = 100'003;  // for several threads; not a multiple of a block
+  Tensor value(DType::kFloat, {kElements}), grad(DType::kFloat, {kElements});
+  for (int64_t i = 0; i < kElements; ++i) {
+    value.mutable_flat<float>()[i] = static_cast<float>(i % 1000 + 1);
+    grad.mutable_flat<float>()[i] = static_cast<float>(i % 7);
+  }
+  TestVariables variables;
+  std::vector<std::vector<double>> results;
+  for (int shared = 0; shared < 8; ++shared) {  // a bit for each of var, m and v
+    std::vector<Tensor> handles, before;
+    OpRunner op = variables.Op("ResourceApplyAdam");
+    for (int i = 0; i < 3; ++i) {
+      handles.push_back(variables.New(value));
+      op.In(handles[i]);
+      // The first update makes the variable the only owner of its value.
+      CHECK_OK(variables.Op("AssignAddVariableOp").In(handles[i]).In(grad).Run().status());
+      if ((shared >> i & 1) != 0) before.push_back(TestVariables::Value(handles[i]));
+    }
+    for (const float h : {0.5f, 0.25f, 0.1f, 0.9f, 0.999f, 1e-8f}) op.In(Tensor::Scalar(h));
+    ASSERT_EQ(op.In(grad).Run().status(), OkStatus());
+    results.emplace_back();
+    for (const Tensor& handle : handles) {
+      const std::vector<double> numbers = NumbersOf<float>(TestVariables::Value(handle));
+      results.back().insert(results.back().end(), numbers.begin(), numbers.end());
+    }
+    EXPECT_EQ(results.back(), results.front()) << shared;
+    for (const Tensor& old : before) {
+      for (int64_t i = 0; i < kElements; ++i) {
+        ASSERT_EQ(old.flat<float>()[i], value.flat<float>()[i] + grad.flat<float>()[i]);
+      }
+    }
+  }
+}
+
 // Each call has one error, and must fail without changing the variable.
 TEST(Updates, ValidateBeforeTheyWrite) {
   const struct {

@@ -110,23 +110,11 @@ class UpdateKernel : public Kernel {
       ASSIGN_OR_RETURN(variables[i], VariableInput(ctx, i, kDTypeOf<T>));
       pointers[i] = variables[i].get();
     }
-    const Tensor* variable = nullptr;
-    const auto update = [&](absl::Span<Tensor* const> state) -> Status {
-      RETURN_IF_ERROR(CheckSameShape(signature_, state));
-      variable = state[0];
-      std::array<T*, kState> data;
-      for (int i = 0; i < kState; ++i) data[i] = state[i]->mutable_data<T>();
-      if constexpr (kForm == GradientForm::kDense) {
-        return ApplyDense(ctx, rule, variable->shape(), data);
-      } else {
-        return ApplySparse(ctx, rule, variable->shape(), data);
-      }
-    };
-    const auto changed = [&](size_t) {
-      return kForm == GradientForm::kDense ? Slices::All()
-                                           : ChangedRows(*variable, ctx.input(inputs_.indices));
-    };
-    RETURN_IF_ERROR(Variable::Update(pointers, ctx.origin(), update, changed));
+    if constexpr (kForm == GradientForm::kDense) {
+      RETURN_IF_ERROR(UpdateDense(ctx, rule, pointers));
+    } else {
+      RETURN_IF_ERROR(UpdateSparse(ctx, rule, pointers));
+    }
     if (ctx.num_outputs() > 0) ctx.SetOutput(0, ctx.input(0));
     return OkStatus();
   }
@@ -153,16 +141,37 @@ class UpdateKernel : public Kernel {
     return Rule(values, flag_);
   }
 
-  Status ApplyDense(KernelContext& ctx, const Rule& rule, const Shape& shape,
-                    const std::array<T*, kState>& state) const {
+  Status UpdateDense(KernelContext& ctx, const Rule& rule,
+                     const std::array<Variable*, kState>& variables) const {
     const Tensor& gradient = ctx.input(inputs_.gradient);
-    RETURN_IF_ERROR(CheckDense(signature_, shape, gradient));
-    const T* const grad = gradient.data<T>();
-    ctx.threads().ParallelFor(
-        gradient.num_elements(), kElementNanos, [&](int64_t begin, int64_t end) {
-          ApplyRule<Rule, C, T>(rule, At(state, begin), grad + begin, end - begin, Slots());
-        });
-    return OkStatus();
+    const auto update = [&](absl::Span<const Variable::Renewal> renewals) -> Status {
+      std::array<Tensor*, kState> state;
+      for (int i = 0; i < kState; ++i) state[i] = renewals[i].value;
+      RETURN_IF_ERROR(CheckSameShape(signature_, state));
+      RETURN_IF_ERROR(CheckDense(signature_, state[0]->shape(), gradient));
+      const std::array<T*, kState> data = DataOf(state);
+      const T* const grad = gradient.data<T>();
+      ctx.threads().ParallelFor(
+          gradient.num_elements(), kElementNanos, [&](int64_t first, int64_t last) {
+            ForEachRenewed<T>(renewals, first, last, [&](int64_t begin, int64_t end) {
+              ApplyRule<Rule, C, T>(rule, At(data, begin), grad + begin, end - begin, Slots());
+            });
+          });
+      return OkStatus();
+    };
+    return Variable::UpdateAll(variables, ctx.origin(), update);
+  }
+
+  Status UpdateSparse(KernelContext& ctx, const Rule& rule,
+                      const std::array<Variable*, kState>& variables) const {
+    const Tensor* variable = nullptr;
+    const auto update = [&](absl::Span<Tensor* const> state) -> Status {
+      RETURN_IF_ERROR(CheckSameShape(signature_, state));
+      variable = state[0];
+      return ApplySparse(ctx, rule, variable->shape(), DataOf(state));
+    };
+    const auto changed = [&](size_t) { return ChangedRows(*variable, ctx.input(inputs_.indices)); };
+    return Variable::Update(variables, ctx.origin(), update, changed);
   }
 
   Status ApplySparse(KernelContext& ctx, const Rule& rule, const Shape& shape,
@@ -187,6 +196,11 @@ class UpdateKernel : public Kernel {
     return OkStatus();
   }
 
+  static std::array<T*, kState> DataOf(absl::Span<Tensor* const> state) {
+    std::array<T*, kState> data;
+    for (int i = 0; i < kState; ++i) data[i] = state[i]->mutable_data<T>();
+    return data;
+  }
   static std::array<T*, kState> At(std::array<T*, kState> state, int64_t offset) {
     for (T*& data : state) data += offset;
     return state;

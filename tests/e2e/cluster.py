@@ -30,8 +30,10 @@ os.environ.setdefault("XDG_CACHE_HOME", os.environ.get("TEST_TMPDIR", tempfile.g
 class Run:
     """`penstock run` of a program: its lines as they come, and its tasks."""
 
-    def __init__(self, *train_flags, program=TRAIN, ps=1, workers=2, restarts=0, run_flags=()):
-        self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+    def __init__(self, *train_flags, program=TRAIN, ps=1, workers=2, restarts=0, run_flags=(),
+                 folder=None):
+        """`folder`: for checkpoints; a new one if not given."""
+        self.folder = folder or tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         command = [PENSTOCK, "run", "--ps=%d" % ps, "--workers=%d" % workers,
                    "--restarts=%d" % restarts, *run_flags, "--", program,
                    "--checkpoint_dir=" + self.folder, *train_flags]

@@ -135,6 +135,21 @@ class ResumeTest(ClusterTest):
             "--sync", kills=[("worker", 1), ("worker", 0), ("ps", 0), ("worker", 0),
                              ("worker", 1)], training=(0,))
 
+    def test_another_number_of_servers(self):
+        """One client drives all workers, so each batch is on all servers at each save."""
+        epochs, folder = 20, os.path.join(self.folder, "servers")
+        for ps, until in (2, 20), (1, 40), (3, None):
+            run = self.start(*self.flags(epochs, millis=10), "--sync", program=PROGRAM, ps=ps,
+                             workers=2, folder=folder)
+            first = int(run.wait_for(r"^\[worker/0\] step (\d+)")[0][1])
+            self.assertEqual(first == 1, ps == 2, "it goes on from a checkpoint")
+            if until:
+                run.wait_for(r"^\[worker/0\] step %d " % until)
+                run.close()
+        self.assertEqual(run.finish(120), 0, run.output())
+        seen = re.search(r"(?m)^\[worker/0\] seen (.*)$", run.output())
+        self.assertEqual([int(n) for n in seen.group(1).split()], [epochs] * RECORDS, run.output())
+
 
 class DatasetResumeTest(ResumeTest):
     """Tests the same with input from a dataset."""

@@ -178,7 +178,6 @@ class GatherFromVariablesTest : public testing::Test {
   Node* const ids_ = Add("ids", "Ids");
   Node* const numbers_ = Add("numbers", "Numbers");
   std::vector<std::string> names_;  // of all nodes after the pass
-  std::vector<std::string> disabled_passes_;
   std::string device_;              // of `rows`
   std::vector<std::string> disabled_passes_;
 };
@@ -282,7 +281,6 @@ TEST_F(GatherFromVariablesTest, AHandleBehindAChainOfAThousandCountsAsUnknown) {
   }
   disabled_passes_ = {"simplify"};  // it would remove the chain
   UseRows(Rows(Read("read"), ids_, {Update("update", handle)}));
-  disabled_passes_ = {"simplify"};  // the pass would remove the chain
   EXPECT_EQ(Compiled(), "Gather(read, ids, ^update)");
 }
 
