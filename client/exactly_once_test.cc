@@ -309,7 +309,8 @@ TEST(ExactlyOnceRestoreTest, AmidABatchOnlyToTheSameNumber) {
     EXPECT_EQ(restored.ok(), servers == 2) << restored;
     if (servers == 2) continue;
     EXPECT_EQ(restored.code(), StatusCode::kInvalidArgument) << restored;
-    EXPECT_TRUE(absl::StrContains(restored.message(), "another number of parameter servers than 1"))
+    EXPECT_TRUE(absl::StrContains(restored.message(),
+                                  "other numbers of parameter servers and workers than 1 and 1"))
         << restored;
   }
 }

@@ -29,6 +29,13 @@ void NotifyChangeWatches(const Variable& variable, absl::FunctionRef<Slices()> c
     observer(variable, changed);
 }
 
+// Returns where to put a new value of a variable: in the memory of the device, and if that is the
+// CPU's, not where a transport has put the old one.
+Allocator& AllocatorOfNewValue(const Tensor& old) {
+  Allocator* const allocator = old.buffer()->allocator();
+  return allocator == nullptr || allocator->host_accessible() ? CpuAllocator() : *allocator;
+}
+
 }  // namespace
 
 Variable::Variable(std::string name, DType dtype, PartialShape shape)
@@ -217,9 +224,8 @@ Status Variable::UpdateAll(absl::Span<Variable* const> variables, const UpdateOr
     const Tensor& value = once[i]->value_;
     CHECK(IsPlain(value.dtype()), "variable '", once[i]->name_, "' is not plain");
     if (once[i]->IsExclusive()) continue;
-    Allocator* const allocator = value.buffer()->allocator();
-    ASSIGN_OR_RETURN(renewed[i], Tensor::Make(allocator == nullptr ? CpuAllocator() : *allocator,
-                                              value.dtype(), value.shape()));
+    ASSIGN_OR_RETURN(renewed[i],
+                     Tensor::Make(AllocatorOfNewValue(value), value.dtype(), value.shape()));
   }
   absl::InlinedVector<Renewal, 4> renewals;
   for (Variable* variable : variables) {

@@ -4,8 +4,8 @@
 // or by TensorFlow 1's ref edges (VariableV2).
 //
 // Reading returns a snapshot that shares the variable's buffer. An update writes in place if the
-// variable has the only reference to the buffer; else it first copies the value into a new buffer,
-// from the same allocator. So no reader ever sees half an update. An update of all elements
+// variable has the only reference to the buffer; else it first copies the value into a new buffer
+// in the same device's memory. So no reader ever sees half an update. An update of all elements
 // (UpdateAll) computes a shared value directly into the new buffer instead. Thread-safe.
 //
 // Actions in a StateLog: "assign" {value}, "update" {value} (the complete new value), and "slices"

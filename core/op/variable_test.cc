@@ -4,10 +4,13 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/thread_pool.h"
+#include "core/tensor/allocator.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -210,6 +213,37 @@ TEST(Variable, AnUpdateOfAllElementsDoesNotWriteForeignMemory) {
   ASSERT_EQ(AddToAll(one), OkStatus());
   EXPECT_EQ(w.Read()->ToString(), "int64[2] 2 3");
   EXPECT_EQ(memory[0], 1);
+}
+
+// The memory of a transport: it gives no more than the tensor that was received into it.
+TEST(Variable, AnUpdateOfAllElementsLeavesTheMemoryOfTransports) {
+  class Received final : public Allocator {
+   public:
+    const std::string& name() const override { return name_; }
+    void* Allocate(size_t bytes) override {
+      return std::exchange(given_, true) ? nullptr : CpuAllocator().Allocate(bytes);
+    }
+    void Deallocate(void* pointer, size_t bytes) override {
+      CpuAllocator().Deallocate(pointer, bytes);
+    }
+    AllocatorStats stats() const override { return {}; }
+
+   private:
+    const std::string name_ = "received";
+    bool given_ = false;
+  } received;
+  Variable w("w", DType::kInt64, {2});
+  {
+    Tensor value = *Tensor::Make(received, DType::kInt64, {2});
+    value.mutable_data<int64_t>()[0] = 1;
+    value.mutable_data<int64_t>()[1] = 2;
+    ASSERT_TRUE(w.Assign(std::move(value), true, {}).ok());
+  }
+  const Tensor snapshot = *w.Read();
+  Variable* const one[] = {&w};
+  ASSERT_EQ(AddToAll(one), OkStatus());
+  EXPECT_EQ(w.Read()->ToString(), "int64[2] 2 3");
+  EXPECT_EQ(snapshot.ToString(), "int64[2] 1 2");
 }
 
 TEST(Variable, WhatWasAssignedIsNotWrittenTo) {

@@ -5,6 +5,16 @@
 #include "kernels/dataset/parallelism.h"
 
 namespace penstock {
+namespace {
+
+// The approximate time that it takes to pass a call to another thread and to wait for its result.
+constexpr int64_t kQuickNanos = 20'000;
+// The first kSamples calls run on the caller's thread, to measure how long a call takes. The
+// measurement ends earlier if the estimate reaches kSampleNanosMax.
+constexpr int64_t kSamples = 8;
+constexpr int64_t kSampleNanosMax = 1'000'000;
+
+}  // namespace
 
 ParallelCalls::ParallelCalls(const IteratorContext& ctx, ElementCall function)
     : background_(ctx.With(&stop_)),
@@ -17,12 +27,15 @@ ParallelCalls::~ParallelCalls() {
   ended_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return running_ == 0; });
 }
 
+bool ParallelCalls::IsQuick() const {
+  if (function_.waits()) return false;
+  return nanos_ < (samples_ < kSamples ? kSampleNanosMax : kQuickNanos);
+}
+
 void ParallelCalls::Begin(const IteratorContext& ctx, Element args) {
   auto call = std::make_shared<Call>();
   calls_.push_back(call);
-  if (!function_.waits() && estimate_.RunsHere()) {
-    return RunHere(ctx, std::move(args), call.get());
-  }
+  if (IsQuick()) return RunHere(ctx, std::move(args), call.get());
   {
     MutexLock lock(mu_);
     ++running_;
@@ -43,7 +56,10 @@ void ParallelCalls::Begin(const IteratorContext& ctx, Element args) {
 void ParallelCalls::RunHere(const IteratorContext& ctx, Element args, Call* call) {
   const int64_t begin = ctx.env->NowNanos();
   call->status = function_.Run(ctx, std::move(args), &call->results);
-  estimate_.Record(ctx.env->NowNanos() - begin);
+  const int64_t nanos = ctx.env->NowNanos() - begin;
+  // The first call is slower than later ones, so a faster call lowers the estimate at once, and a
+  // slower call raises it gradually.
+  nanos_ = samples_++ == 0 || nanos < nanos_ ? nanos : (7 * nanos_ + nanos) / 8;
   call->ended.store(true, std::memory_order_release);
 }
 

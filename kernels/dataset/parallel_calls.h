@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "core/base/mutex.h"
-#include "kernels/dataset/call_estimate.h"
 #include "kernels/dataset/captured_function.h"
 
 namespace penstock {
@@ -46,13 +45,15 @@ class ParallelCalls {
     Element results;
   };
   Status WaitFor(const IteratorContext& ctx, const Call& call);
+  bool IsQuick() const;
   void RunHere(const IteratorContext& ctx, Element args, Call* call);
 
   Cancellation stop_;
   const IteratorContext background_;
   const ElementCall function_;
   std::deque<std::shared_ptr<Call>> calls_;
-  CallEstimate estimate_;
+  int64_t samples_ = 0,
+          nanos_ = 0;  // the number of calls timed on this thread; the estimated time of a call
   Mutex mu_;
   Condition ended_;
   int64_t running_ ABSL_GUARDED_BY(mu_) = 0;

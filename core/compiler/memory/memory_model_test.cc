@@ -108,6 +108,21 @@ TEST(MemoryModelTest, AMergeKeepsItsLargestInput) {
   }
 }
 
+// If the Merge forwards the small one, the large one is there as well, for its other reader.
+TEST(MemoryModelTest, AMergeOfAnInputThatIsReadElsewhereCountsAsACopy) {
+  Step s;
+  Node* const small = s.Run("small", "Input", {}, 100);
+  Node* const large = s.Run("large", "Input", {}, 4000);
+  Node* const view = s.Run("view", "Identity", {{large, 0}}, 4000);
+  Node* const merge = s.Run("merge", "Merge", {{small, 0}, {view, 0}}, 100);
+  s.Run("middle", "Input", {}, 7);
+  s.Run("late", "Heavy", {{large, 0}}, 2);
+  s.Run("reader", "Heavy", {{merge, 0}}, 1);
+  const MemoryProfile profile = s.Profile();
+  EXPECT_EQ(profile.devices[0].during[4], 8007);
+  EXPECT_EQ(profile.devices[0].during[6], 4001);
+}
+
 // If the Merge forwards the variable's value, the update copies it; else the other input is kept.
 TEST(MemoryModelTest, AMergeOfAVariableCountsAsACopy) {
   Step s;

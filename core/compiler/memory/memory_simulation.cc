@@ -83,7 +83,7 @@ double MemorySimulation::ChangeInBytes(const Node& node) const {
                                   [i](const OutEdge& edge) { return edge.src_index == i; });
     if (!read || sharing.kind == Kind::kState || sharing.kind == Kind::kOutlivesStep) continue;
     const bool merges = sharing.kind == Kind::kView && sharing.input < 0;
-    if (sharing.kind == Kind::kView && !(merges && MayMergeState(node))) {
+    if (sharing.kind == Kind::kView && !(merges && MergeIsCopy(node))) {
       // A view of the input keeps the input's memory in use.
       const int from = merges ? LargestInput(node) : InputBuffer(node, sharing.input);
       if (std::find(freed.begin(), freed.end(), from) != freed.end()) {
@@ -205,8 +205,10 @@ int MemorySimulation::LargestInput(const Node& node) const {
   return largest;
 }
 
-// Returns whether some but not all inputs of a Merge are the value of one variable.
-bool MemorySimulation::MayMergeState(const Node& node) const {
+// Returns whether a Merge counts as if it copied its input. Its inputs have different buffers, and
+// the largest one may be in use although the Merge forwards another: it is the value of a variable,
+// or other nodes read it.
+bool MemorySimulation::MergeIsCopy(const Node& node) const {
   int first = kNone;
   bool state = false, differ = false;
   for (int i = 0; i < node.num_inputs(); ++i) {
@@ -216,14 +218,35 @@ bool MemorySimulation::MayMergeState(const Node& node) const {
     differ = differ || b != first;
     state = state || profile_.buffers[b].is_state();
   }
-  return state && differ;
+  if (!differ || state) return differ;
+  return !OnlyMergeReads(profile_.buffers[LargestInput(node)].value, node);
 }
 
-// Returns the buffer of the output of a Merge, which forwards any one of its inputs. The largest
-// one bounds the memory whichever branch is taken. The value of a variable takes memory only if an
-// update has to copy it later, so the Merge then counts as if it made a copy.
+// Returns whether `merge` is the only reader of the value's buffer, through views and Switches.
+bool MemorySimulation::OnlyMergeReads(const Endpoint& value, const Node& merge) const {
+  std::vector<Endpoint> open = {value};
+  while (!open.empty()) {
+    const Endpoint read = open.back();
+    open.pop_back();
+    for (const OutEdge& edge : read.node->out_edges()) {
+      if (edge.src_index != read.index || edge.dst == &merge) continue;
+      bool passed_on = false;
+      for (int i = 0; i < edge.dst->num_outputs(); ++i) {
+        const Sharing sharing = SharingOf(*edge.dst, i);
+        if (sharing.kind != Kind::kView || sharing.input != edge.dst_index) continue;
+        open.push_back({edge.dst, i});
+        passed_on = true;
+      }
+      if (!passed_on) return false;
+    }
+  }
+  return true;
+}
+
+// Returns the buffer of the output of a Merge, which forwards any one of its inputs. If no other
+// node reads the largest one, it bounds the memory whichever branch is taken.
 int MemorySimulation::MergedBuffer(const Node& node, const Endpoint& value) {
-  if (!MayMergeState(node)) return LargestInput(node);
+  if (!MergeIsCopy(node)) return LargestInput(node);
   double bytes = model_.Bytes(value);
   for (int i = 0; i < node.num_inputs(); ++i) {
     const int b = InputBuffer(node, i);

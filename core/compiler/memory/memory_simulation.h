@@ -43,7 +43,8 @@ class MemorySimulation {
   int NewBuffer(const Endpoint& value, int device, double bytes, bool counted);
   void MakeOutputs(const Node& node);
   int LargestInput(const Node& node) const;
-  bool MayMergeState(const Node& node) const;
+  bool MergeIsCopy(const Node& node) const;
+  bool OnlyMergeReads(const Endpoint& value, const Node& merge) const;
   int MergedBuffer(const Node& node, const Endpoint& value);
   int ReusedBuffer(const Node& node, int output, const Sharing& sharing) const;
   int UsesOf(const Node& node, int buffer) const;

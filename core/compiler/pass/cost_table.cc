@@ -17,9 +17,9 @@ const PartialShape& ShapeOf(const ShapeMap& shapes, const Node& node, int output
 }
 
 // Returns whether nodes of the op only pass on tensors that exist already: they neither compute nor
-// copy, whatever the size.
+// copy, whatever the size. Stateful views, such as CheckNumerics, look at the elements.
 bool OnlyPassesOn(const OpDef& op) {
-  return op.is_view || op.passes_through || op.reads_variable || op.is_constant ||
+  return (op.is_view && !op.stateful) || op.passes_through || op.reads_variable || op.is_constant ||
          op.flow != FlowOp::kNone || op.end != EndOp::kNone;
 }
 

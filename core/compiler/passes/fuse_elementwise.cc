@@ -362,6 +362,7 @@ class Fuser {
 // Replaces the prediction of the pass "place", which knows only the single nodes. The times of the
 // fused nodes were measured under their own names.
 Status PredictFused(PassContext& context) {
+  context.shapes.reset();  // they lack the fused nodes
   RETURN_IF_ERROR(EstimateCosts(context));
   ASSIGN_OR_RETURN(PlacedProblem placed,
                    DescribePlaced(*context.graph, context.devices, context.costs,

@@ -11,8 +11,8 @@
 #include "core/compiler/placement/colocation.h"
 #include "core/compiler/placement/feasible.h"
 #include "core/compiler/placement/placed_problem.h"
-#include "core/compiler/placement/report_prediction.h"
 #include "core/compiler/placement/problem.h"
+#include "core/compiler/placement/report_prediction.h"
 #include "core/compiler/placement/search.h"
 
 namespace penstock {
