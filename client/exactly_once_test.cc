@@ -357,9 +357,9 @@ TEST(ExactlyOnceRestoreTest, ToAnotherNumberOfWorkers) {
   const auto in_turn = [](int workers, int worker) {
     return WorkerShare{.workers = workers, .worker = worker, .round_robin = true};
   };
-  // Of 9 batches, the workers have applied every second one. Each of three workers has 3 of them.
+  // The workers have applied every second one of 9 batches. Each of three workers has 3 of them.
   for (int worker = 0; worker < 3; ++worker) EXPECT_EQ(*Resume({5, 4}, in_turn(3, worker)), 3);
-  // Of 8 batches, the workers have applied 3, 3 and 2.
+  // The first 8 batches were applied, so the three workers have 3, 3 and 2 of them.
   EXPECT_EQ(*Resume({4, 4}, in_turn(3, 0)), 3);
   EXPECT_EQ(*Resume({4, 4}, in_turn(3, 1)), 3);
   EXPECT_EQ(*Resume({4, 4}, in_turn(3, 2)), 2);

@@ -93,7 +93,7 @@ class Variable final : public Resource {
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
                        absl::FunctionRef<Slices(size_t i)> changed) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // Where UpdateAll writes the new value of a variable.
+  // A place to which UpdateAll writes the new value of a variable.
   struct Renewal {
     Tensor* value;         // the elements to change
     const Tensor* shared;  // null: `value` holds the old elements; else they are here, and `value`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that give the same elements another shape: Reshape, ExpandDims, Squeeze, which share the
-// buffer; and QuantizedReshape, which also returns the range of quantized elements.
+// Ops that give the same elements another shape: Reshape, ExpandDims, Squeeze. They share the
+// buffer.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,6 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
-#include "kernels/array/elements.h"
 
 namespace penstock {
 namespace {
@@ -50,51 +49,18 @@ Status FillInMissing(const Shape& input, Dims* dims) {
   return OkStatus();
 }
 
-// Returns the shape in `wanted`, with its -1 replaced. InvalidArgument unless it has as many
-// elements as `input`.
-StatusOr<Shape> RequestedShape(const Shape& input, const Tensor& wanted) {
-  ASSIGN_OR_RETURN(Dims dims, IntVector(wanted, "shape"));
-  RETURN_IF_ERROR(FillInMissing(input, &dims));
-  ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
-  if (shape.num_elements() == input.num_elements()) return shape;
-  return InvalidArgument("Input to reshape is a tensor with ", input.num_elements(),
-                         " values, but the requested shape has ", shape.num_elements());
-}
-
 class ReshapeKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     const Tensor input = ctx.TakeInput(0);
-    ASSIGN_OR_RETURN(const Shape shape, RequestedShape(input.shape(), ctx.input(1)));
+    ASSIGN_OR_RETURN(Dims dims, IntVector(ctx.input(1), "shape"));
+    RETURN_IF_ERROR(FillInMissing(input.shape(), &dims));
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+    if (shape.num_elements() != input.num_elements()) {
+      return InvalidArgument("Input to reshape is a tensor with ", input.num_elements(),
+                             " values, but the requested shape has ", shape.num_elements());
+    }
     ctx.SetOutput(0, input.Reshaped(shape));
-    return OkStatus();
-  }
-};
-
-// Outputs 1 and 2 are inputs 2 and 3, the ends of the range, as scalars.
-class QuantizedReshapeKernel final : public Kernel {
- public:
-  Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    ASSIGN_OR_RETURN(const Shape shape, RequestedShape(input.shape(), ctx.input(1)));
-    for (int i : {2, 3}) {
-      const Tensor& end = ctx.input(i);
-      if (end.rank() > 1 || end.num_elements() != 1) {
-        return InvalidArgument(i == 2 ? "input_min" : "input_max",
-                               " must be a scalar or a vector of 1 element, has shape ",
-                               end.shape().ToString());
-      }
-    }
-    Tensor *output, *min, *max;
-    RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, shape, &output));
-    if (output->raw_data() != input.raw_data()) {
-      CopyElements(input.dtype(), input.raw_data(), output->mutable_raw_data(),
-                   input.num_elements());
-    }
-    RETURN_IF_ERROR(ctx.Allocate(1, Shape(), &min));
-    RETURN_IF_ERROR(ctx.Allocate(2, Shape(), &max));
-    *min->mutable_data<float>() = ctx.input(2).data<float>()[0];
-    *max->mutable_data<float>() = ctx.input(3).data<float>()[0];
     return OkStatus();
   }
 };
@@ -118,11 +84,6 @@ Status ReshapeShape(ShapeScope& s) {
     }
   }
   return SetOutput(s, 0, dims);
-}
-
-Status QuantizedReshapeShape(ShapeScope& s) {
-  for (int i : {1, 2}) s.set_output(i, PartialShape::Scalar());
-  return ReshapeShape(s);
 }
 
 std::vector<Gradient> ReshapeGradient(const GradientScope& g) {
@@ -230,26 +191,6 @@ OP(Reshape) {
   };
 }
 
-OP(QuantizedReshape) {
-  OpDef op = {
-      .doc = "Gives quantized elements another shape, as Reshape does; the range does not change.",
-      .inputs = {{"tensor", "T"},
-                 {"shape", "Tshape"},
-                 {"input_min", "float"},
-                 {"input_max", "float"}},
-      .outputs = {{"output", "T"}, {"output_min", "float"}, {"output_max", "float"}},
-      .types = {{"T", kAnyType}, {"Tshape", kIndex, DType::kInt32}},
-      .shape = QuantizedReshapeShape,
-      .gradient = NoGradient,
-      .reuses = Reuse::kFirst,
-  };
-  for (DType type : {DType::kQuint8, DType::kQint32}) {
-    op.examples.push_back({.inputs = {{{{2, 3}}}, {{{2}, {3, -1}}}, {{{}, {-1}}}, {{{}, {2}}}},
-                           .attrs = {{"T", type}}});
-  }
-  return op;
-}
-
 OP(ExpandDims) {
   return {
       .doc = "Inserts a dimension of size 1 before dimension `dim`.",
@@ -282,12 +223,6 @@ OP(Squeeze) {
 }
 
 KERNEL_ANY_TYPE(Reshape, ReshapeKernel);
-KERNEL_DEF({.op = "QuantizedReshape",
-            .types = {{"T", DType::kQuint8}},
-            .make = Make<QuantizedReshapeKernel>});
-KERNEL_DEF({.op = "QuantizedReshape",
-            .types = {{"T", DType::kQint32}},
-            .make = Make<QuantizedReshapeKernel>});
 KERNEL_ANY_TYPE(ExpandDims, ExpandDimsKernel);
 KERNEL_ANY_TYPE(Squeeze, SqueezeKernel);
 

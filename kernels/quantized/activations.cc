@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizedRelu, QuantizedRelu6 and QuantizedReluX.
+// QuantizedRelu and QuantizedRelu6.
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -11,29 +11,16 @@
 namespace penstock {
 namespace {
 
-enum class Limit { kNone, kSix, kInput };
-
-// Clamps to the integer that stands for 0 and, unless kLimit is kNone, the one that stands for the
-// limit: 6, or input 1. The range does not change.
-template <class Q, Limit kLimit>
+// Clamps to the integer that stands for 0 and, if kSix, the one that stands for 6. The range does
+// not change.
+template <class Q, bool kSix>
 class QuantizedReluKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    ASSIGN_OR_RETURN(const QuantizedRange range,
-                     RangeInput(ctx, kLimit == Limit::kInput ? 2 : 1, "features"));
+    ASSIGN_OR_RETURN(const QuantizedRange range, RangeInput(ctx, 1, "features"));
     const auto zero = Quantize<Q>(0, range).value;
-    auto top = static_cast<IntegerOf<Q>>(Levels<Q>::kHighest);
-    if (kLimit == Limit::kSix) top = Quantize<Q>(6, range).value;
-    if (kLimit == Limit::kInput) {
-      const Tensor& limit = ctx.input(1);
-      if (limit.num_elements() != 1) {
-        return InvalidArgument("max_value must be a scalar, has shape ", limit.shape().ToString());
-      }
-      if (!(limit.scalar<float>() >= 0)) {
-        return InvalidArgument("max_value must be >= 0, is ", limit.scalar<float>());
-      }
-      top = Quantize<Q>(limit.scalar<float>(), range).value;
-    }
+    const auto top =
+        kSix ? Quantize<Q>(6, range).value : static_cast<IntegerOf<Q>>(Levels<Q>::kHighest);
     Tensor* y;
     RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, x.shape(), &y));
     const Q* from = x.data<Q>();
@@ -79,34 +66,17 @@ OP(QuantizedRelu) {
 OP(QuantizedRelu6) {
   return ReluOp("min(max(features, 0), 6) of quantized integers; the range does not change.");
 }
-OP(QuantizedReluX) {
-  OpDef op = ReluOp(
-      "min(max(features, 0), max_value) of quantized integers; the range does not change. "
-      "max_value must be >= 0.");
-  op.inputs.insert(op.inputs.begin() + 1, ArgDef{"max_value", "float"});
-  for (Example& example : op.examples) {
-    const std::vector<ExampleTensor> limit = {{.shape = {}, .values = {2}}};
-    example.inputs.insert(example.inputs.begin() + 1, limit);
-  }
-  return op;
-}
 KERNEL_DEF({.op = "QuantizedRelu",
             .types = {{"Tinput", DType::kQuint8}, {"out_type", DType::kQuint8}},
-            .make = Make<QuantizedReluKernel<quint8, Limit::kNone>>});
+            .make = Make<QuantizedReluKernel<quint8, false>>});
 KERNEL_DEF({.op = "QuantizedRelu",
             .types = {{"Tinput", DType::kQint32}, {"out_type", DType::kQint32}},
-            .make = Make<QuantizedReluKernel<qint32, Limit::kNone>>});
+            .make = Make<QuantizedReluKernel<qint32, false>>});
 KERNEL_DEF({.op = "QuantizedRelu6",
             .types = {{"Tinput", DType::kQuint8}, {"out_type", DType::kQuint8}},
-            .make = Make<QuantizedReluKernel<quint8, Limit::kSix>>});
+            .make = Make<QuantizedReluKernel<quint8, true>>});
 KERNEL_DEF({.op = "QuantizedRelu6",
             .types = {{"Tinput", DType::kQint32}, {"out_type", DType::kQint32}},
-            .make = Make<QuantizedReluKernel<qint32, Limit::kSix>>});
-KERNEL_DEF({.op = "QuantizedReluX",
-            .types = {{"Tinput", DType::kQuint8}, {"out_type", DType::kQuint8}},
-            .make = Make<QuantizedReluKernel<quint8, Limit::kInput>>});
-KERNEL_DEF({.op = "QuantizedReluX",
-            .types = {{"Tinput", DType::kQint32}, {"out_type", DType::kQint32}},
-            .make = Make<QuantizedReluKernel<qint32, Limit::kInput>>});
+            .make = Make<QuantizedReluKernel<qint32, true>>});
 
 }  // namespace penstock

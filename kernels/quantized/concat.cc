@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizedConcat, QuantizedConcatV2: join quantized tensors along one dimension, in a range that
-// contains the ranges of all.
+// QuantizedConcat: joins quantized tensors along one dimension, in a range that contains the ranges
+// of all.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -15,23 +15,17 @@
 namespace penstock {
 namespace {
 
-// The inputs are the dimension, N tensors, and the N lower and N upper ends of their ranges. In V2
-// the dimension comes after the tensors, and a negative one counts from the end.
+// The inputs are the dimension, N tensors, and the N lower and N upper ends of their ranges.
 struct ConcatParts {
   int count = 0;
-  bool v2 = false;
   int64_t outer = 1, inner = 1;  // elements before and after the dimension
   Shape shape;
 
-  int first() const { return v2 ? 0 : 1; }     // the input that is the first tensor
-  int axis() const { return v2 ? count : 0; }  // the input that is the dimension
-
   int64_t RowOf(const Tensor& part, int dim) const { return part.dim(dim) * inner; }
-  static StatusOr<ConcatParts> From(const KernelContext& ctx, bool v2, int* dim) {
-    ConcatParts p{.count = (ctx.num_inputs() - 1) / 3, .v2 = v2};
-    const Shape& first = ctx.input(p.first()).shape();
-    ASSIGN_OR_RETURN(int64_t wanted, IntScalar(ctx.input(p.axis()), v2 ? "axis" : "concat_dim"));
-    if (v2 && wanted < 0) wanted += first.rank();
+  static StatusOr<ConcatParts> From(const KernelContext& ctx, int* dim) {
+    ConcatParts p{.count = (ctx.num_inputs() - 1) / 3};
+    const Shape& first = ctx.input(1).shape();
+    ASSIGN_OR_RETURN(const int64_t wanted, IntScalar(ctx.input(0), "concat_dim"));
     if (wanted < 0 || wanted >= first.rank()) {
       return InvalidArgument("ConcatOp : Expected concatenating dimensions in the range [0, ",
                              first.rank(), "), but got ", wanted);
@@ -39,7 +33,7 @@ struct ConcatParts {
     *dim = static_cast<int>(wanted);
     Dims dims(first.dims().begin(), first.dims().end());
     for (int i = 1; i < p.count; ++i) {
-      const Shape& shape = ctx.input(p.first() + i).shape();
+      const Shape& shape = ctx.input(1 + i).shape();
       bool fits = shape.rank() == first.rank();
       for (int d = 0; fits && d < first.rank(); ++d) {
         fits = d == *dim || shape.dim(d) == first.dim(d);
@@ -71,11 +65,11 @@ StatusOr<QuantizedRange> RangeOfPart(const KernelContext& ctx, int i, int count)
                          range.min, ", ", range.max, "]");
 }
 
-template <class Q, bool kV2>
-class ConcatKernel final : public Kernel {
+template <class Q>
+class QuantizedConcatKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     int dim = 0;
-    ASSIGN_OR_RETURN(const ConcatParts parts, ConcatParts::From(ctx, kV2, &dim));
+    ASSIGN_OR_RETURN(const ConcatParts parts, ConcatParts::From(ctx, &dim));
     std::vector<QuantizedRange> ranges;
     QuantizedRange all;
     for (int i = 0; i < parts.count; ++i) {
@@ -94,7 +88,7 @@ class ConcatKernel final : public Kernel {
       Q* to = output->mutable_data<Q>();
       const int64_t row = parts.RowOf(*output, dim);
       for (int i = 0; i < parts.count; ++i) {
-        const Tensor& part = ctx.input(parts.first() + i);
+        const Tensor& part = ctx.input(1 + i);
         const int64_t own = parts.RowOf(part, dim);
         Copy(ctx, part.data<Q>(), ranges[i], all, {parts.outer, own, row}, to);
         to += own;
@@ -126,76 +120,53 @@ class ConcatKernel final : public Kernel {
   }
 };
 
-template <class Q>
-using QuantizedConcatKernel = ConcatKernel<Q, false>;
-template <class Q>
-using QuantizedConcatV2Kernel = ConcatKernel<Q, true>;
-
-Status ConcatShape(ShapeScope& s, bool v2) {
-  const int count = (s.num_inputs() - 1) / 3, axis = v2 ? count : 0, values = v2 ? 0 : 1;
-  RETURN_IF_ERROR(s.WithRank(axis, 0).status());
-  const PartialShape& first = s.input(values);
+Status QuantizedConcatShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 0).status());
+  const PartialShape& first = s.input(1);
+  const int count = (s.num_inputs() - 1) / 3;
   for (int i : {1, 2}) s.set_output(i, PartialShape::Scalar());
   if (!first.known_rank()) return OkStatus();
   std::vector<int64_t> dim;
   PartialShape out = PartialShape::UnknownOfRank(first.rank());
-  const bool known = s.ConstantInts(axis, &dim) && dim.size() == 1;
-  if (known && v2 && dim[0] < 0) dim[0] += first.rank();
-  if (known && dim[0] >= 0 && dim[0] < first.rank()) {
+  if (s.ConstantInts(0, &dim) && dim.size() == 1 && dim[0] >= 0 && dim[0] < first.rank()) {
     out = first;
     for (int i = 1; i < count; ++i) {
-      const PartialShape& part = s.input(values + i);
-      const bool fits = part.rank() == first.rank();
+      const PartialShape& part = s.input(1 + i);
+      const bool known = part.rank() == first.rank();
       const int d = static_cast<int>(dim[0]);
-      out.set_dim(d, AddDims(out.dim(d), fits ? part.dim(d) : PartialShape::kUnknown));
+      out.set_dim(d, AddDims(out.dim(d), known ? part.dim(d) : PartialShape::kUnknown));
     }
   }
   s.set_output(0, std::move(out));
   return OkStatus();
 }
 
-const char kConcatDoc[] =
-    "Joins quantized tensors along one dimension. The output's range contains the ranges of all.";
-
-OpDef ConcatOp(std::vector<ArgDef> inputs, bool v2) {
-  OpDef op = {
-      .doc = kConcatDoc,
-      .inputs = std::move(inputs),
-      .outputs = {{"output", "T"}, {"output_min", "float"}, {"output_max", "float"}},
-      .types = {{"T", kAllTypes}},
-      .attrs = {{"N", Ints{.min = 2}}},
-      .shape = [v2](ShapeScope& s) { return ConcatShape(s, v2); },
-      .gradient = NoGradient,
-  };
-  op.inputs.push_back({"input_mins", Repeat("N", "float")});
-  op.inputs.push_back({"input_maxes", Repeat("N", "float")});
-  for (DType type : {DType::kQuint8, DType::kQint32}) {
-    Example example = {
-        .inputs = {{{{2, 2}}, {{2, 3}}}, {{{}, {-1}}, {{}, {0}}}, {{{}, {1}}, {{}, {3}}}},
-        .attrs = {{"T", type}}};
-    const std::vector<ExampleTensor> axis = {{.shape = {}, .values = {1}}};
-    example.inputs.insert(example.inputs.begin() + (v2 ? 1 : 0), axis);
-    op.examples.push_back(example);
-  }
-  return op;
-}
-
 }  // namespace
 
 OP(QuantizedConcat) {
-  return ConcatOp({{"concat_dim", "int32"}, {"values", Repeat("N", "T")}}, false);
-}
-OP(QuantizedConcatV2) {
-  OpDef op = ConcatOp({{"values", Repeat("N", "T")}, {"axis", "Tidx"}}, true);
-  op.types.push_back({"Tidx", kIndex, DType::kInt32});
+  OpDef op = {
+      .doc =
+          "Joins quantized tensors along dimension concat_dim. The output's range contains the "
+          "ranges of all.",
+      .inputs = {{"concat_dim", "int32"},
+                 {"values", Repeat("N", "T")},
+                 {"input_mins", Repeat("N", "float")},
+                 {"input_maxes", Repeat("N", "float")}},
+      .outputs = {{"output", "T"}, {"output_min", "float"}, {"output_max", "float"}},
+      .types = {{"T", kAllTypes}},
+      .attrs = {{"N", Ints{.min = 2}}},
+      .shape = QuantizedConcatShape,
+      .gradient = NoGradient,
+  };
+  for (DType type : {DType::kQuint8, DType::kQint32}) {
+    op.examples.push_back({.inputs = {{{.values = {1}}},
+                                      {{{2, 2}}, {{2, 3}}},
+                                      {{{}, {-1}}, {{}, {0}}},
+                                      {{{}, {1}}, {{}, {3}}}},
+                           .attrs = {{"T", type}}});
+  }
   return op;
 }
 KERNEL(QuantizedConcat, QuantizedConcatKernel, quint8, qint32);
-KERNEL_DEF({.op = "QuantizedConcatV2",
-            .types = {{"T", DType::kQuint8}},
-            .make = Make<QuantizedConcatV2Kernel<quint8>>});
-KERNEL_DEF({.op = "QuantizedConcatV2",
-            .types = {{"T", DType::kQint32}},
-            .make = Make<QuantizedConcatV2Kernel<qint32>>});
 
 }  // namespace penstock

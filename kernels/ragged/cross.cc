@@ -75,8 +75,6 @@ StatusOr<FeatureBatch> ReadColumns(const KernelContext& ctx, const CrossInputs& 
   return batch;
 }
 
-const std::string& kSeparator = *new std::string("_X_");
-
 class RaggedCrossKernel final : public Kernel {
   Status Init(const KernelInit& node) override {
     std::vector<DType> values, splits, sparse, dense;
@@ -122,7 +120,6 @@ class RaggedCrossKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const FeatureBatch batch, ReadColumns(ctx, inputs_, order_));
     ASSIGN_OR_RETURN(const std::vector<CrossedRow> rows, CrossedRows(batch));
-    if (!hashed_) RETURN_IF_ERROR(CheckJoinedBytes(batch, rows, kSeparator));
     int64_t total = 0;
     for (const CrossedRow& row : rows) total += row.count;
     RETURN_IF_ERROR(WriteRowSplits(ctx, batch.rows, rows));
@@ -135,8 +132,7 @@ class RaggedCrossKernel final : public Kernel {
           values->mutable_data<int64_t>()[at++] =
               HashFeatures(batch.columns, picks, hash_key_, num_buckets_);
         } else {
-          values->mutable_data<std::string>()[at++] =
-              JoinFeatures(batch.columns, picks, kSeparator);
+          values->mutable_data<std::string>()[at++] = JoinFeatures(batch.columns, picks, "_X_");
         }
       });
     }

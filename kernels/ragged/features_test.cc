@@ -41,17 +41,6 @@ TEST(RaggedCross, JoinsStrings) {
       {S({6}, {"1_X_a", "2_X_a", "3_X_b", "3_X_c", "4_X_b", "4_X_c"}), L({4}, {0, 2, 6, 6})});
 }
 
-TEST(RaggedCross, JoinedStringsAreBounded) {
-  // 20 columns with two features each of 1 KiB have 2^20 combinations of 20 KiB.
-  constexpr int kColumns = 20;
-  const std::string feature(1024, 'x');
-  const Tensors values(kColumns, S({2}, {feature, feature}));
-  const Tensors splits(kColumns, L({2}, {0, 2}));
-  LettersCross({values, splits, Tensors{}, Tensors{}, Tensors{}, Tensors{}},
-               std::string(kColumns, 'R').c_str(), DType::kString, {{"Nsparse", 0}})
-      .ExpectError("more than 1073741824");
-}
-
 TEST(RaggedCross, HashesAreTensorFlows) {
   ExpectOutputs(
       LettersCross({Tensors{kLetters}, Tensors{kLetterSplits},

@@ -18,8 +18,8 @@ namespace {
 
 // Writes the sparse result: element [i, k] is combination k of row i, made by join(picks).
 template <class T, class Join>
-Status WriteCombinations(KernelContext& ctx, const FeatureBatch& batch,
-                         const std::vector<CrossedRow>& rows, const Join& join) {
+Status WriteCombinations(KernelContext& ctx, const FeatureBatch& batch, const Join& join) {
+  ASSIGN_OR_RETURN(const std::vector<CrossedRow> rows, CrossedRows(batch));
   int64_t total = 0, widest = 0;
   for (const CrossedRow& row : rows) {
     total += row.count;
@@ -40,21 +40,6 @@ Status WriteCombinations(KernelContext& ctx, const FeatureBatch& batch,
     });
   }
   return WriteVector(ctx, 2, {batch.rows, widest});
-}
-
-template <class Hash>
-Status WriteHashed(KernelContext& ctx, const FeatureBatch& batch, const Hash& hash) {
-  ASSIGN_OR_RETURN(const std::vector<CrossedRow> rows, CrossedRows(batch));
-  return WriteCombinations<int64_t>(ctx, batch, rows, hash);
-}
-
-// ResourceExhausted if the joined strings are too long.
-Status WriteJoined(KernelContext& ctx, const FeatureBatch& batch, const std::string& separator) {
-  ASSIGN_OR_RETURN(const std::vector<CrossedRow> rows, CrossedRows(batch));
-  RETURN_IF_ERROR(CheckJoinedBytes(batch, rows, separator));
-  return WriteCombinations<std::string>(ctx, batch, rows, [&](const std::vector<int64_t>& picks) {
-    return JoinFeatures(batch.columns, picks, separator);
-  });
 }
 
 class SparseCrossKernel final : public Kernel {
@@ -84,11 +69,13 @@ class SparseCrossKernel final : public Kernel {
       }
     }
     if (hashed_) {
-      return WriteHashed(ctx, batch, [&](const std::vector<int64_t>& picks) {
+      return WriteCombinations<int64_t>(ctx, batch, [&](const std::vector<int64_t>& picks) {
         return HashFeatures(columns, picks, hash_key_, num_buckets_);
       });
     }
-    return WriteJoined(ctx, batch, "_X_");
+    return WriteCombinations<std::string>(ctx, batch, [&](const std::vector<int64_t>& picks) {
+      return JoinFeatures(columns, picks, "_X_");
+    });
   }
 
  private:
@@ -107,7 +94,9 @@ class SparseCrossV2Kernel final : public Kernel {
       return InvalidArgument("sep must be scalar, has shape ", separator.shape().ToString());
     }
     ASSIGN_OR_RETURN(const FeatureBatch batch, ReadBatch(ctx, num_sparse_, ctx.num_inputs() - 1));
-    return WriteJoined(ctx, batch, separator.scalar<std::string>());
+    return WriteCombinations<std::string>(ctx, batch, [&](const std::vector<int64_t>& picks) {
+      return JoinFeatures(batch.columns, picks, separator.scalar<std::string>());
+    });
   }
 
  private:
@@ -146,7 +135,7 @@ class SparseCrossHashedKernel final : public Kernel {
   template <class HashString>
   static Status WriteHashes(KernelContext& ctx, const FeatureBatch& batch, int64_t buckets,
                             const HashString& hash_string) {
-    return WriteHashed(ctx, batch, [&](const std::vector<int64_t>& picks) {
+    return WriteCombinations<int64_t>(ctx, batch, [&](const std::vector<int64_t>& picks) {
       uint64_t hash = HashFeature(batch.columns[0].values, picks[0], hash_string);
       for (size_t c = 1; c < picks.size(); ++c) {
         hash = MixHashes(hash, HashFeature(batch.columns[c].values, picks[c], hash_string));

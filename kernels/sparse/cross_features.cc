@@ -6,41 +6,6 @@
 #include <limits>
 
 namespace penstock {
-namespace {
-
-constexpr int64_t kJoinedBytesMax = int64_t{1} << 30;
-
-// Returns the length of element i as a string.
-int64_t LengthOf(const Tensor& values, int64_t i) {
-  return static_cast<int64_t>(values.dtype() == DType::kString
-                                  ? values.data<std::string>()[i].size()
-                                  : StrCat(values.data<int64_t>()[i]).size());
-}
-
-// Returns the bytes of the joined combinations of one row, as a float because they may exceed
-// int64.
-double JoinedBytes(const FeatureBatch& batch, const CrossedRow& row, size_t separator) {
-  const auto count = static_cast<double>(row.count);
-  double bytes = count * static_cast<double>(separator * (batch.columns.size() - 1));
-  for (size_t c = 0; c < batch.columns.size(); ++c) {
-    const auto [begin, end] = row.features[c];
-    int64_t of_column = 0;
-    for (int64_t i = begin; i < end; ++i) of_column += LengthOf(batch.columns[c].values, i);
-    bytes += static_cast<double>(of_column) * (count / static_cast<double>(end - begin));
-  }
-  return bytes;
-}
-
-}  // namespace
-
-Status CheckJoinedBytes(const FeatureBatch& batch, const std::vector<CrossedRow>& rows,
-                        const std::string& separator) {
-  double bytes = 0;
-  for (const CrossedRow& row : rows) bytes += JoinedBytes(batch, row, separator.size());
-  if (bytes <= static_cast<double>(kJoinedBytesMax)) return OkStatus();
-  return ResourceExhausted("the joined features have ", bytes, " bytes, more than ",
-                           kJoinedBytesMax);
-}
 
 std::string JoinFeatures(const std::vector<FeatureColumn>& columns,
                          const std::vector<int64_t>& picks, const std::string& separator) {

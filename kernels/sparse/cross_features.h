@@ -16,12 +16,6 @@ namespace penstock {
 std::string JoinFeatures(const std::vector<FeatureColumn>& columns,
                          const std::vector<int64_t>& picks, const std::string& separator);
 
-// Checks how much memory JoinFeatures needs for all combinations of these rows. ResourceExhausted
-// if their strings together have more than 2^30 bytes: a few long features in a row have many
-// combinations.
-Status CheckJoinedBytes(const FeatureBatch& batch, const std::vector<CrossedRow>& rows,
-                        const std::string& separator);
-
 // Combines two hashes by the mixing of MurmurHash64A (A. Appleby, public domain).
 uint64_t MixHashes(uint64_t a, uint64_t b);
 // Returns the hash of a string that the ops use if no strong hash is wanted.

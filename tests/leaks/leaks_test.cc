@@ -34,8 +34,8 @@ constexpr char kPs[] = "/job:ps/task:0/device:CPU:0";
 constexpr char kMaster[] = "/job:worker/task:0/device:CPU:0";
 constexpr char kVictim[] = "/job:worker/task:1/device:CPU:0";
 // The memory may grow by what allocators and gRPC's pools keep of the busiest moment; a leak of
-// 4 KB in each of 10,000 steps would add more.
-constexpr Held kSlack{.threads = 4, .descriptors = 4, .mappings = 0, .bytes = int64_t{32} << 20};
+// 10 KB in each of 10,000 steps would add more.
+constexpr Held kSlack{.threads = 4, .descriptors = 4, .mappings = 0, .bytes = int64_t{96} << 20};
 
 int64_t Rounds() {
   const char* const text = std::getenv("PENSTOCK_LEAK_ROUNDS");
